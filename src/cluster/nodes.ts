@@ -57,9 +57,8 @@ export class Nodes implements Disposable {
   readonly #agent: HttpAgent;
   /** The node that answered last. */
   #leader = 0;
-  /** The newest claim that this host has seen, and had when nodes were compared the last time, which no look is. */
+  /** The newest claim that this host has seen. */
   #seen = 0;
-  #compared = 0;
   /** Nothing is asked after that. */
   #endMs = Infinity;
 
@@ -110,23 +109,21 @@ export class Nodes implements Disposable {
     const { error } = results.at(-1) ?? seen!;
     if (error === undefined) this.#seen = Math.max(this.#seen, results[0]?.last_insert_id ?? 0);
     // The others may have had room: they soon know what they have carried out, and nothing is asked before that.
-    else if (FULL.test(error)) await setTimeout(4 * PAUSE_MS).then(() => this.compare(true));
+    else if (FULL.test(error)) await setTimeout(4 * PAUSE_MS).then(() => this.look());
     return results.length === 0 ? [seen!] : results;
   }
 
-  /** Asks each node for itself: whoever leads must have come as far. Gives those that lack what was `#compared`. */
-  async compare(isLook = false): Promise<readonly string[]> {
-    const before = this.#compared;
+  /** Asks each node for itself: whoever leads must have come as far. Those `behind` have not come to `since`. */
+  async look(since = 0) {
     const body = Buffer.from(JSON.stringify([NEWEST]));
     const behind = await Promise.all(this.#options.map(async ({ name }, node) => {
       const answer = await this.#askOne(node, '/db/query?level=none', body, SILENCE_MS, SILENCE_MS);
       const results = typeof answer === 'string' ? answer : resultsIn(answer, 1);
-      const newest = typeof results === 'string' ? before : Number(results[0]?.values?.[0]?.[0] ?? 0);
+      const newest = typeof results === 'string' ? since : Number(results[0]?.values?.[0]?.[0] ?? 0);
       this.#seen = Math.max(this.#seen, newest);
-      return newest < before ? [name] : [];
+      return newest < since ? [name] : [];
     }));
-    if (!isLook) this.#compared = this.#seen;
-    return behind.flat();
+    return { behind: behind.flat(), seen: this.#seen };
   }
 
   /** A copy of the whole database, as a file of SQLite in pieces. */

@@ -56,7 +56,7 @@ export async function joinNodes({ config, clock, newId, maxSkewSeconds, ifMissin
   const statements = new Statements();
   await migrateNodes(nodes, ifMissing);
   // What others have seen: whoever leads must have it.
-  await nodes.compare();
+  await nodes.look();
   const checkTime = (deadlineMs?: number) => requireSameTime(nodes, clock, maxSkewSeconds, deadlineMs);
   await checkTime();
   const host = newId();
@@ -82,8 +82,9 @@ function createClusterStore(joined: Awaited<ReturnType<typeof joinNodes>>, optio
   const touches = new Touches((accesses) => writer.run('touchPastes', accesses), log);
   const hot = { around: <Result>(_: string, change: () => Promise<Result>) => change(), noteRemoved: () => {} };
   // What a leader could not carry out, as on a full disk, the others may have: it is not to be obeyed any more then.
-  const timers = [setInterval(() => void nodes.compare(true), FOLLOW_MS).unref()];
+  const timers = [setInterval(() => void nodes.look(), FOLLOW_MS).unref()];
   let probing: Promise<boolean> | undefined;
+  let seenBefore = 0;
   // By a clock that is wrong, what is good still would be removed, for all hosts.
   const lead = () => checkTime().then(() => writer.run('lead', null));
   const shared = { read: reader, touches, find: reader.findPaste, hot, share: (bytes: Uint8Array) => bytes };
@@ -95,8 +96,10 @@ function createClusterStore(joined: Awaited<ReturnType<typeof joinNodes>>, optio
       truncateWal: async () => {
         if (!(await lead())) return true;
         while (await writer.run('sweep', unixSeconds(clock)));
-        const behind = (await nodes.compare()).join();
-        if (behind !== '') log({ level: 'warning', logger: 'store', event: 'nodes behind', details: { behind } });
+        const { behind, seen } = await nodes.look(seenBefore);
+        seenBefore = seen;
+        const details = { behind: behind.join() };
+        if (behind.length > 0) log({ level: 'warning', logger: 'store', event: 'nodes behind', details });
         await larger.release(await reader.listOrphans());
         return true;
       },

@@ -42,7 +42,7 @@ type NodesOptions = Pick<ConnectionOptions, 'config' | 'clock'>;
 /** Writes a copy of the database as a new file, which the caller removes; whether it is sound is not looked at. */
 export async function copyCluster({ config, clock }: NodesOptions, path: string): Promise<void> {
   using nodes = new Nodes(config, clock);
-  await nodes.compare();
+  await nodes.look();
   await writeFile(path, await nodes.copy(), { flag: 'wx', mode: OWNER_ONLY_FILE }).catch((error: unknown) => {
     throw codeOf(error) === 'ECONNRESET' ? unavailable('a node broke off its copy') : error;
   });
@@ -51,7 +51,7 @@ export async function copyCluster({ config, clock }: NodesOptions, path: string)
 /** Why hosts could not work with the nodes; undefined when they can. */
 export async function examineNodes({ config, clock }: NodesOptions): Promise<string | undefined> {
   using nodes = new Nodes(config, clock);
-  return await nodes.compare().then(() => requireSameTime(nodes, clock)).then(() => undefined, describe);
+  return await nodes.look().then(() => requireSameTime(nodes, clock)).then(() => undefined, describe);
 }
 
 /** Makes a backup, verified and brought to this version in a folder, the database of nodes that have none. */

@@ -15,7 +15,7 @@ import { NO_CERTIFICATE, type Presented } from './engine/request.ts';
 import type { TlsTermination } from './engine/server.ts';
 
 /** Long enough to notice, and to make a new one, when what renews it has broken. */
-export const EXPIRY_WARNING_SECONDS = 14 * DAY_SECONDS;
+const EXPIRY_WARNING_SECONDS = 14 * DAY_SECONDS;
 
 const FAILURES_LOGGED_MS = MINUTE_SECONDS * 1000;
 
@@ -113,13 +113,11 @@ export class Tls implements TlsTermination {
 
   /** Logs it when the certificate in use has EXPIRY_WARNING_SECONDS or less, or has not begun; to be called daily. */
   warnOfExpiry(): void {
+    const doubt = validityDoubt(this.#certificate, unixSeconds(this.#parts.clock));
+    if (doubt === undefined) return;
     const { beginsAt, expiresAt } = this.#certificate;
-    const nowSeconds = unixSeconds(this.#parts.clock);
-    const isEarly = beginsAt > nowSeconds;
-    if (!isEarly && expiresAt - nowSeconds > EXPIRY_WARNING_SECONDS) return;
-    const state = isEarly ? 'is not valid yet' : expiresAt > nowSeconds ? 'expires soon' : 'has expired';
     const details = { begins: isoSeconds(beginsAt), expires: isoSeconds(expiresAt) };
-    this.#parts.log({ level: 'warning', logger: 'http', event: `server certificate ${state}`, details });
+    this.#parts.log({ level: 'warning', logger: 'http', event: `server certificate ${doubt}`, details });
   }
 }
 
@@ -139,6 +137,12 @@ function ticketsOf(server: Server): Tickets | undefined {
 }
 
 const { tlsCertPath: { name: CERT }, tlsKeyPath: { name: KEY } } = SETTINGS;
+
+export function validityDoubt({ beginsAt, expiresAt }: Record<'beginsAt' | 'expiresAt', number>, nowSeconds: number) {
+  if (beginsAt > nowSeconds) return 'is not valid yet';
+  if (expiresAt <= nowSeconds) return 'has expired';
+  return expiresAt - nowSeconds <= EXPIRY_WARNING_SECONDS ? 'expires soon' : undefined;
+}
 
 /** Of the files that both settings name, as PEM. Throws ConfigError; what a file holds is in no message. */
 export function readServerCertificate({ tlsCertPath, tlsKeyPath }: Config) {

@@ -13,7 +13,7 @@ import { firstCertificate } from '../crypto/presented.ts';
 import { hostOf, parseServiceUrl } from '../http/engine/head.ts';
 import { isExposed, publicPlace } from '../http/engine/listening.ts';
 import { probe, type ProbeError, type ProbeTarget } from '../http/probe.ts';
-import { EXPIRY_WARNING_SECONDS, readServerCertificate } from '../http/tls.ts';
+import { readServerCertificate, validityDoubt } from '../http/tls.ts';
 import { adminDoubt, authorityDoubt } from '../pastes/upkeep.ts';
 import { type CheckDepth, SIDE_FILES } from '../store/backup.ts';
 import { placeOf } from '../store/database.ts';
@@ -55,12 +55,11 @@ function checkTls(config: Config, nowSeconds: number): Finding[] {
   if (config.tlsCertPath === '') return [];
   const name = 'TLS certificate';
   try {
-    const { beginsAt, expiresAt } = readServerCertificate(config);
-    if (beginsAt > nowSeconds) return [fail(name, `is not valid before ${isoSeconds(beginsAt)}`)];
-    const moment = isoSeconds(expiresAt);
-    if (expiresAt <= nowSeconds) return [fail(name, `ran out at ${moment}`)];
-    if (expiresAt <= nowSeconds + EXPIRY_WARNING_SECONDS) return [warn(name, `runs out soon, at ${moment}`)];
-    return [ok(name, `belongs to its key, and is valid until ${moment}`)];
+    const pair = readServerCertificate(config);
+    const doubt = validityDoubt(pair, nowSeconds);
+    const validity = `valid from ${isoSeconds(pair.beginsAt)} to ${isoSeconds(pair.expiresAt)}`;
+    if (doubt === undefined) return [ok(name, `belongs to its key, and is ${validity}`)];
+    return [(doubt === 'expires soon' ? warn : fail)(name, `${doubt}: ${validity}`)];
   } catch (error) {
     return expected(ConfigError, error).problems.map((problem) => fail(name, problem));
   }

@@ -1,7 +1,7 @@
 // Small disks in memory, for rows that fill them.
 
 import { spawnSync } from 'node:child_process';
-import { cpSync, mkdtempSync, rmSync, statfsSync } from 'node:fs';
+import { cpSync, mkdirSync, mkdtempSync, rmSync, statfsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
 /** Why there can be none; undefined where there can. */
@@ -13,6 +13,17 @@ export function mountObstacle(): string | undefined {
 /** A disk in the place of an empty folder. `options` as tmpfs(5) has them. Unmounted by `unmount`. */
 export function mountDisk(folder: string, options: string): void {
   mount(['-t', 'tmpfs', '-o', options, 'tmpfs', folder]);
+}
+
+/** A disk of so many mebibytes in a new folder, for as long as it is used. */
+export async function onDisk(folder: string, mebibytes: number, use: (disk: string) => Promise<void>): Promise<void> {
+  mkdirSync(folder);
+  mountDisk(folder, `size=${mebibytes}m`);
+  try {
+    await use(folder);
+  } finally {
+    unmount(folder);
+  }
 }
 
 /** A disk with all that the folder has, and as little room beside it. */

@@ -1,6 +1,6 @@
 // Row 3: a disk filled to the last byte under load, and freed again, without a restart.
 
-import { closeSync, existsSync, mkdirSync, openSync, rmSync, writeSync } from 'node:fs';
+import { closeSync, existsSync, openSync, rmSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { MIB } from '../../src/core/time.ts';
@@ -8,7 +8,7 @@ import { carryOut } from './actions.ts';
 import { createClient, type Client } from './client.ts';
 import { inspect } from './inspect.ts';
 import { createPasteModel, versionOf, type Action, type PasteModel, type Terms } from './model.ts';
-import { mountDisk, mountObstacle, unmount } from './mounts.ts';
+import { mountObstacle, onDisk } from './mounts.ts';
 import type { Row, Unit } from './row.ts';
 import type { Service } from './service.ts';
 
@@ -30,16 +30,7 @@ export const fullDiskRow: Row = {
   least: ['cycles', 'stored while it fills', 'refused with 507'],
   bars: { recoveryMs: 12_000 },
   obstacle: mountObstacle,
-  async run(unit) {
-    const disk = join(unit.folder, 'disk');
-    mkdirSync(disk);
-    mountDisk(disk, `size=${DISK_MIB}m`);
-    try {
-      await cyclesOn(unit, disk);
-    } finally {
-      unmount(disk);
-    }
-  },
+  run: (unit) => onDisk(join(unit.folder, 'disk'), DISK_MIB, (disk) => cyclesOn(unit, disk)),
 };
 
 async function cyclesOn(unit: Unit, disk: string): Promise<void> {

@@ -1,18 +1,18 @@
 // Row 24d: three hosts over three nodes under HTTP load, while the disk of one node, which follows or leads, is full
 // for some seconds: it goes on without what it could not carry out, and may lead so. Kills are row-24-kills.ts.
 
-import { mkdirSync, readdirSync, rmSync, statfsSync } from 'node:fs';
+import { readdirSync, rmSync, statfsSync } from 'node:fs';
 import { join } from 'node:path';
 import { setTimeout as pause } from 'node:timers/promises';
 import { type RqliteNode, rqliteMissing } from '../support/rqlite.ts';
 import {
-  commandsOf, fillDisk, fillLog, haveLead, raftOf, SMALL_NODE_FLAGS, termLedBy,
+  commandsOf, fillDisk, fillLog, haveLead, raftOf, restartLeader, SMALL_NODE_FLAGS, termLedBy,
 } from '../support/small-node.ts';
 import { type Cluster, withCluster } from './cluster.ts';
 import { createAuthority } from './governed.ts';
 import { acknowledgedMore } from './kills.ts';
 import { newWorld, workOn, type World } from './load.ts';
-import { mountDisk, mountObstacle, unmount } from './mounts.ts';
+import { mountObstacle, onDisk } from './mounts.ts';
 import { examine, expectAllStored } from './row-24-kills.ts';
 import type { Row, Unit } from './row.ts';
 
@@ -56,17 +56,9 @@ export const clusterDiskRow: Row = {
   least: ['acknowledged', 'lacked something', 'led with what it lacked'],
   bars: { 'hostSilentMs beside a full follower': 5000, 'hostSilentMs after a restart': 5000 },
   obstacle: () => mountObstacle() ?? rqliteMissing(),
-  async run(unit) {
-    const disk = join(unit.folder, 'disk');
-    mkdirSync(disk);
-    mountDisk(disk, `size=${DISK_MIB}m`);
-    try {
-      const nodes = { folders: [disk], flags: SMALL_NODE_FLAGS };
-      await withCluster(unit, {}, (cluster) => roundsOn(unit, cluster, disk), nodes);
-    } finally {
-      unmount(disk);
-    }
-  },
+  run: (unit) => onDisk(join(unit.folder, 'disk'), DISK_MIB, (disk) => (
+    withCluster(unit, {}, (cluster) => roundsOn(unit, cluster, disk), { folders: [disk], flags: SMALL_NODE_FLAGS })
+  )),
 };
 
 /** The small one, and one of the others. */
@@ -150,7 +142,7 @@ async function fillAndFree(site: Site, fault: Fault): Promise<void> {
   }
   await pause(unit.random.below(LONGEST_FREE_MS[unit.effort]));
   if (await isLacking(small, other)) unit.count('lacked something');
-  if (fault !== 'follower full') await leadOn(unit, world, cluster);
+  if (fault !== 'follower full') await leadOn(site);
 }
 
 /** Whether a 507 is still to come, until then. */
@@ -160,8 +152,7 @@ function refusal(world: World, untilMs: number): () => boolean {
 }
 
 /** With what it lacks, for a while: hosts must see it, and acknowledge nothing. */
-async function leadOn(unit: Unit, world: World, cluster: Cluster): Promise<void> {
-  const [small, other] = cluster.nodes as unknown as Pair;
+async function leadOn({ unit, world, cluster, pair: [small, other] }: Site): Promise<void> {
   // On a machine that is busy another may come to lead meanwhile.
   for (let turn = 0; turn < LEAD_TRIES; turn += 1) {
     await haveLead(cluster, small);
@@ -194,7 +185,8 @@ async function restart({ unit, world, cluster, pair: [small, other], disk, round
     const wanted = await commandsOf(other);
     let hasCome = await comesTo(small, wanted);
     if (!hasCome && !(await isSentAnything(small))) {
-      await restartLeader(unit, cluster);
+      await restartLeader(cluster);
+      unit.count('leader restarted, which sent nothing any more');
       hasCome = await comesTo(small, wanted);
     }
     if (hasCome) {
@@ -207,23 +199,14 @@ async function restart({ unit, world, cluster, pair: [small, other], disk, round
   return stored;
 }
 
-/** Under load there is always something. */
+/**
+ * Under load there is always something. A leader whom a node has refused something, as on a full disk, may send it
+ * nothing any more but that it leads, for as long as it does: https://github.com/hashicorp/raft/issues/612.
+ */
 async function isSentAnything(node: RqliteNode): Promise<boolean> {
   const before = (await raftOf(node)).last_log_index;
   await pause(1000);
   return (await raftOf(node)).last_log_index > before;
-}
-
-/**
- * A leader whom a node has refused something, as on a full disk, may send that node nothing any more but that it leads,
- * for as long as it does: https://github.com/hashicorp/raft/issues/612.
- */
-async function restartLeader(unit: Unit, { findLeader }: Cluster): Promise<void> {
-  const leader = await findLeader();
-  await leader.kill();
-  await findLeader();
-  await leader.start();
-  unit.count('leader restarted, which sent nothing any more');
 }
 
 /** Whether SQLite finds no fault with the database of each node, as that node has it. */

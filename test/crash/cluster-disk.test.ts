@@ -8,11 +8,11 @@ import { test, type TestContext } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { ask, startCluster } from '../support/cluster.ts';
 import { smallFileSystem } from '../support/small-file-system.ts';
-import { commandsOf, fillDisk, fillLog, haveLead, SMALL_DISK_MIB, SMALL_NODE_FLAGS } from '../support/small-node.ts';
+import { commandsOf, fillDisk, fillLog, haveLead, SMALL_NODE_FLAGS } from '../support/small-node.ts';
 
 /** Three nodes, of which the first has a small disk. */
 async function startWithSmall(t: TestContext) {
-  const folder = smallFileSystem(t, SMALL_DISK_MIB);
+  const folder = smallFileSystem(t, 64);
   if (folder === undefined) return t.skip('this user may not mount a file system');
   const cluster = await startCluster(t, { hosts: 2, nodes: { flags: SMALL_NODE_FLAGS, folders: [folder] } });
   if (cluster === undefined) return undefined;

@@ -6,8 +6,6 @@ import { writeFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { RqliteNode, RqliteNodes } from './rqlite.ts';
 
-export const SMALL_DISK_MIB = 64;
-
 /** A snapshot is made after so many commands, and somewhat more are kept. */
 const SNAPSHOT_ENTRIES = 512;
 
@@ -65,6 +63,14 @@ export async function commandsOf(node: RqliteNode): Promise<number> {
   return Number((JSON.parse(body) as { results: { values: number[][] }[] }).results[0]?.values[0]?.[0]);
 }
 
+/** Another leads then. */
+export async function restartLeader({ findLeader }: Pick<RqliteNodes, 'findLeader'>): Promise<void> {
+  const leader = await findLeader();
+  await leader.kill();
+  await findLeader();
+  await leader.start();
+}
+
 const CAUGHT_UP_MS = 10_000;
 
 /** Others end, and come back, until this one leads. */
@@ -76,9 +82,7 @@ export async function haveLead({ findLeader }: Pick<RqliteNodes, 'findLeader'>, 
     // Nobody votes for one whose log is behind. In vain, where the leader sends it nothing any more.
     const isBehind = async (): Promise<boolean> => (await raftOf(node)).last_log_index < newest;
     for (let waitedMs = 0; waitedMs < CAUGHT_UP_MS && (await isBehind()); waitedMs += 100) await pause(100);
-    await leader.kill();
-    await findLeader();
-    await leader.start();
+    await restartLeader({ findLeader });
   }
   throw new Error('the node does not come to lead');
 }

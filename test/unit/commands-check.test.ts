@@ -362,7 +362,7 @@ test('check: the certificate for TLS, its key and its days', async (t) => {
     assert.equal(levelOf(checked, name), level, `${days} days`);
   }
   const early = await check(t, { databasePath, environment, laterSeconds: -DAY_SECONDS });
-  assert.match(early.found.get(name)!, /^fail is not valid before 2026-01-31T11:55:00Z/);
+  assert.match(early.found.get(name)!, /^fail is not valid yet: valid from 2026-01-31T11:55:00Z to /);
   writeFileSync(key, 'no key');
   const wrong = await check(t, { databasePath, environment });
   assert.deepEqual([wrong.code, levelOf(wrong, name)], [1, 'fail']);
