@@ -113,13 +113,13 @@ export class Nodes implements Disposable {
     return results.length === 0 ? [seen!] : results;
   }
 
-  /** Asks each node for itself: whoever leads must have come as far. Those `behind` have not come to `since`. */
+  /** Asks each node for itself: whoever leads must have come as far. Those `behind` are silent, or not at `since`. */
   async look(since = 0) {
     const body = Buffer.from(JSON.stringify([NEWEST]));
     const behind = await Promise.all(this.#options.map(async ({ name }, node) => {
       const answer = await this.#askOne(node, '/db/query?level=none', body, SILENCE_MS, SILENCE_MS);
       const results = typeof answer === 'string' ? answer : resultsIn(answer, 1);
-      const newest = typeof results === 'string' ? since : Number(results[0]?.values?.[0]?.[0] ?? 0);
+      const newest = typeof results === 'string' ? -1 : Number(results[0]?.values?.[0]?.[0] ?? 0);
       this.#seen = Math.max(this.#seen, newest);
       return newest < since ? [name] : [];
     }));

@@ -2,11 +2,12 @@
 
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { codeOf, expected } from '../core/events.ts';
 import { copyDatabase, restoreDatabase } from '../store/backup.ts';
 import { OWNER_ONLY_FILE } from '../store/database.ts';
 import { auditTailLookups } from '../store/records.ts';
-import { type AuditFilter, DatabaseRefusedError, describe, StoreError, unavailable } from '../store/store.ts';
+import { type AuditFilter, DatabaseRefusedError, StoreError, unavailable } from '../store/store.ts';
 import { type AuditTail, createVisit, prepareVisit, TAIL_ENTRIES, type VisitedStore } from '../store/visit.ts';
 import { Nodes } from './nodes.ts';
 import { type ConnectionOptions, createReader, findMarks, joinNodes, requireSameTime } from './open.ts';
@@ -48,10 +49,13 @@ export async function copyCluster({ config, clock }: NodesOptions, path: string)
   });
 }
 
-/** Why hosts could not work with the nodes; undefined when they can. */
-export async function examineNodes({ config, clock }: NodesOptions): Promise<string | undefined> {
+/** The nodes that are silent, or lack changes. Rejects with StoreError where hosts could not work with them. */
+export async function examineNodes({ config, clock }: NodesOptions): Promise<readonly string[]> {
   using nodes = new Nodes(config, clock);
-  return await nodes.look().then(() => requireSameTime(nodes, clock)).then(() => undefined, describe);
+  const { seen } = await nodes.look();
+  await requireSameTime(nodes, clock);
+  // What is new is under way to those that follow.
+  return (await setTimeout(1000).then(() => nodes.look(seen))).behind;
 }
 
 /** Makes a backup, verified and brought to this version in a folder, the database of nodes that have none. */

@@ -165,8 +165,13 @@ function checkRoom(databasePath: string): Finding[] {
 
 async function checkNodes(config: Config, { clock }: Terminal): Promise<Finding[]> {
   const { examineNodes } = await import('../cluster/visit.ts');
-  const reason = await examineNodes({ config, clock });
-  return [reason === undefined ? ok('nodes', 'one of them leads, at the time of this host') : fail('nodes', reason)];
+  try {
+    const behind = await examineNodes({ config, clock });
+    if (behind.length > 0) return [warn('nodes', `${behind.join(', ')}: silent, or without the newest changes`)];
+    return [ok('nodes', 'one of them leads, at the time of this host, and all have the newest changes')];
+  } catch (error) {
+    return [fail('nodes', expected(StoreError, error).message)];
+  }
 }
 
 async function checkDatabase(config: Config, depth: CheckDepth, terminal: Terminal): Promise<Finding[]> {

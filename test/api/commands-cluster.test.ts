@@ -71,13 +71,15 @@ test('commands beside a cluster: stats, audit, paste, invite, pki, admin and che
   await pasted(`pki revoke ${serial}`);
   const stats = JSON.parse(await pasted('stats --json')) as Record<string, Record<string, unknown>>;
   assert.deepEqual([stats['pastes']!['count'], stats['certificates']!['revoked'], stats['bans']], [1, 1, 1]);
-  await pasted('check');
+  assert.match(await pasted('check'), /^ok nodes: .*, and all have the newest changes$/m);
   const nowhere = join(folder, 'none');
   const unread = await pasted('check', { TMPDIR: nowhere }, 1);
   assert.match(unread, /^ok nodes: /m);
   assert.ok(unread.includes(`fail database: ${join(nowhere, 'pasted')} cannot be written (ENOENT)\n`), unread);
 
-  for (const node of nodes.slice(1)) node.suspend();
+  nodes[1]!.suspend();
+  assert.ok((await pasted('check')).includes(`warn nodes: ${nodes[1]!.address}: silent, or without the newest changes\n`));
+  nodes[2]!.suspend();
   assert.match(await pasted('check', {}, 1), /no node of the cluster answered/);
 });
 
