@@ -53,7 +53,7 @@ const results = openResults({ folder, found, versions, isFresh: options.fresh ||
 
 for (const row of chosen) {
   if (isStopping) break;
-  const obstacle = row.obstacle?.();
+  const obstacle = row.obstacle?.(effort);
   if (obstacle === undefined) await runRow(row);
   else results.skip(row, obstacle);
   print(rowLine(results.of(row)));

@@ -130,7 +130,7 @@ const NOTHING_REMOVED: { readonly [Name in CommandName]?: ReturnType<Commands[Na
   removeOldAudit: 0, removeOldSubmissions: 0, removeExpiredChallenges: 0,
 };
 
-function byOneHost(run: Writer['run'], lead: () => Promise<boolean>, checkTime: () => Promise<void>): Writer['run'] {
+function byOneHost(run: Writer['run'], lead: () => Promise<boolean>, checkTime: () => Promise<unknown>): Writer['run'] {
   return async (name, ...given) => {
     const nothing = NOTHING_REMOVED[name];
     // Each host makes room for itself: it would go on refusing what it has room for, until the one that leads has.
@@ -174,16 +174,16 @@ async function migrateNodes(nodes: Nodes, ifMissing: ConnectionOptions['ifMissin
   }
 }
 
-/** Rejects when the nodes do not answer, or this host's clock, by which things expire, is too far from theirs. */
+/** The version of their SQLite. Rejects when none answers, or this clock, by which things expire, is too far off. */
 export async function requireSameTime(
   nodes: Nodes, clock: Clock, maxSkewSeconds = MAX_SKEW_SECONDS, deadlineMs?: number,
-): Promise<void> {
+): Promise<string> {
   const before = clock.unixMs() / 1000;
-  const [rows] = await nodes.read([["SELECT unixepoch('subsec')", {}]], deadlineMs);
-  const there = Number(onlyRow(rows)[0]);
+  const [rows] = await nodes.read([["SELECT unixepoch('subsec'), sqlite_version()", {}]], deadlineMs);
+  const [there, sqlite] = onlyRow(rows) as [number, string];
   // However long the answer took: it is of a moment between.
   const [ahead, behind] = [before - there, there - clock.unixMs() / 1000];
-  if (ahead <= maxSkewSeconds && behind <= maxSkewSeconds) return;
+  if (ahead <= maxSkewSeconds && behind <= maxSkewSeconds) return sqlite;
   const skew = ahead > 0 ? `${ahead.toFixed(1)} s ahead of` : `${behind.toFixed(1)} s behind`;
   throw unavailable(`this host's clock is ${skew} the nodes': set both by NTP`);
 }

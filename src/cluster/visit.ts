@@ -49,13 +49,13 @@ export async function copyCluster({ config, clock }: NodesOptions, path: string)
   });
 }
 
-/** The nodes that are silent, or lack changes. Rejects with StoreError where hosts could not work with them. */
-export async function examineNodes({ config, clock }: NodesOptions): Promise<readonly string[]> {
+/** Which nodes are silent, or lack changes. Rejects with StoreError where hosts could not work with them. */
+export async function examineNodes({ config, clock }: NodesOptions) {
   using nodes = new Nodes(config, clock);
   const { seen } = await nodes.look();
-  await requireSameTime(nodes, clock);
+  const sqlite = await requireSameTime(nodes, clock);
   // What is new is under way to those that follow.
-  return (await setTimeout(1000).then(() => nodes.look(seen))).behind;
+  return { sqlite, behind: (await setTimeout(1000).then(() => nodes.look(seen))).behind };
 }
 
 /** Makes a backup, verified and brought to this version in a folder, the database of nodes that have none. */

@@ -163,12 +163,21 @@ function checkRoom(databasePath: string): Finding[] {
   ];
 }
 
+/** Of rqlite 8.29.5: since 8.30.5 what a snapshot that was not kept had is in the next one (its pull request 1905). */
+const OLDEST_SQLITE = '3.46';
+const OLD = 'rqlite before 8.30.5 damages databases: a node that joins, or starts again, may get a damaged one; upgrade';
+
 async function checkNodes(config: Config, { clock }: Terminal): Promise<Finding[]> {
   const { examineNodes } = await import('../cluster/visit.ts');
   try {
-    const behind = await examineNodes({ config, clock });
-    if (behind.length > 0) return [warn('nodes', `${behind.join(', ')}: silent, or without the newest changes`)];
-    return [ok('nodes', 'one of them leads, at the time of this host, and all have the newest changes')];
+    const { sqlite, behind } = await examineNodes({ config, clock });
+    const isOld = sqlite.localeCompare(OLDEST_SQLITE, 'en', { numeric: true }) < 0;
+    return [
+      behind.length > 0
+        ? warn('nodes', `${behind.join(', ')}: silent, or without the newest changes`)
+        : ok('nodes', 'one of them leads, at the time of this host, and all have the newest changes'),
+      ...(isOld ? [warn('nodes', OLD)] : []),
+    ];
   } catch (error) {
     return [fail('nodes', expected(StoreError, error).message)];
   }

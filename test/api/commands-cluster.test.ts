@@ -10,7 +10,7 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { addressOf, ask, type Cluster, startCluster } from '../support/cluster.ts';
 import { startMain, startServing, temporaryFolder } from '../support/main-process.ts';
 import { startFaultyNodes } from '../support/faulty-nodes.ts';
-import { rqliteMissing, startNodes } from '../support/rqlite.ts';
+import { damagesDatabases, rqliteMissing, startNodes } from '../support/rqlite.ts';
 import { openTestStore } from '../support/store.ts';
 
 const USER = { username: 'pasted', password: 'canary-of-the-nodes' };
@@ -71,7 +71,9 @@ test('commands beside a cluster: stats, audit, paste, invite, pki, admin and che
   await pasted(`pki revoke ${serial}`);
   const stats = JSON.parse(await pasted('stats --json')) as Record<string, Record<string, unknown>>;
   assert.deepEqual([stats['pastes']!['count'], stats['certificates']!['revoked'], stats['bans']], [1, 1, 1]);
-  assert.match(await pasted('check'), /^ok nodes: .*, and all have the newest changes$/m);
+  const sound = await pasted('check');
+  assert.match(sound, /^ok nodes: .*, and all have the newest changes$/m);
+  assert.equal(/^warn nodes: rqlite before 8\.30\.5 /m.test(sound), damagesDatabases());
   const nowhere = join(folder, 'none');
   const unread = await pasted('check', { TMPDIR: nowhere }, 1);
   assert.match(unread, /^ok nodes: /m);

@@ -29,8 +29,8 @@ export interface Row {
   readonly least: readonly string[];
   /** Upper bounds of what `unit.most` notes. The test suite does not judge by them: they are about time and room. */
   readonly bars?: Readonly<Record<string, number>>;
-  /** Why it cannot be tried on this machine; undefined where it can. */
-  readonly obstacle?: () => string | undefined;
+  /** Why it cannot be tried on this machine, with so much effort; undefined where it can. */
+  readonly obstacle?: (effort: Effort) => string | undefined;
   /** Resolves when the unit is through. What breaks is told with `unit.lose`; a throw is a failure of the row. */
   readonly run: (unit: Unit) => Promise<void>;
 }

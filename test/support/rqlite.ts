@@ -1,4 +1,4 @@
-// Real rqlite nodes on loopback, which can be suspended, killed and started again. .ci/run fetches the version below.
+// Real rqlite nodes on loopback, which can be suspended, killed and started again; of the version that rqlited() finds.
 // What it does, most of which interop/rqlite-nodes.test.ts holds:
 // - it knows no level=linearizable (that came with 8.32) and takes what it doesn't know for weak: a leader that was
 //   suspended and goes on shows the old state for an instant. Only level=strong is exact;
@@ -10,7 +10,7 @@
 import assert from 'node:assert/strict';
 import { type ChildProcess, spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { type IncomingMessage, request as requestInClear } from 'node:http';
 import { request as requestOverTls } from 'node:https';
 import { tmpdir } from 'node:os';
@@ -83,9 +83,22 @@ export function rqliteMissing(): string | undefined {
   return status === 0 ? undefined : `rqlited can't run here: ${stderr}${stdout}`;
 }
 
-/** Where .ci/run put it, before any other: what the nodes do differs between versions. */
+/** The one in .runtime before any other, where .ci/run puts it: of several versions the newest. */
 export function rqlited(): string | undefined {
-  return findProgram('rqlited', join(ROOT, '.runtime', 'rqlite-8.26.8'));
+  const kept = join(ROOT, '.runtime');
+  const folders = (existsSync(kept) ? readdirSync(kept) : []).filter((name) => name.startsWith('rqlite-'));
+  folders.sort((one, other) => other.localeCompare(one, 'en', { numeric: true }));
+  return findProgram('rqlited', ...folders.map((name) => join(kept, name)));
+}
+
+/**
+ * Before 8.30.5 (https://github.com/rqlite/rqlite/pull/1905), with an older SQLite: what a snapshot had that could not
+ * be kept, as while another is sent to a node, is in no later one, by which nodes that join or start again are made.
+ */
+export function damagesDatabases(): boolean {
+  const { stdout, stderr } = spawnSync(rqlited()!, ['-version'], { encoding: 'utf8' });
+  const [, minor = assert.fail(stdout)] = / sqlite3\.(\d+)/.exec(`${stdout}${stderr}`) ?? [];
+  return Number(minor) < 46;
 }
 
 /** A test, or whatever else has an end. */

@@ -12,6 +12,7 @@ import { damageOf, restoreDatabase } from '../../src/store/backup.ts';
 import { MIGRATIONS, PAGE_BYTES, schemaVersionOf } from '../../src/store/schema.ts';
 import { check, levelOf } from '../support/checked.ts';
 import { damage, fill, inStore, makeNewer, makeOldest, makeStranger } from '../support/databases.ts';
+import { saying, startNode } from '../support/imitated-store.ts';
 import { openDesk } from '../support/operator.ts';
 import { run } from '../support/programs.ts';
 import { CREATED_AT, selectValue, storePaste } from '../support/store.ts';
@@ -369,4 +370,17 @@ test('check: the certificate for TLS, its key and its days', async (t) => {
   rmSync(certificate);
   assert.match((await check(t, { databasePath, environment })).found.get(name)!, /^fail SERVICE_TLS_CERT: .*ENOENT/);
   assert.equal((await check(t, { databasePath })).found.has(name), false);
+});
+
+test('check: nodes whose rqlite is of a version that damages databases, by the SQLite in it', async (t) => {
+  const { config: { databasePath }, behind, db } = await startNode(t);
+  db.exec('CREATE TABLE claims (id TEXT)');
+  for (const [sqlite, isOld] of [['3.45.3', true], ['3.46.0', false], ['3.100.0', false], ['4.0.0', false]] as const) {
+    behind.choose = ({ body }) => (
+      body.includes('sqlite_version()') ? saying({ values: [[CREATED_AT, sqlite]] }) : undefined
+    );
+    const { stdout } = await openDesk(t).pasted(['check'], { SERVICE_DB: databasePath });
+    assert.match(stdout, /^ok nodes: one of them leads, /m, sqlite);
+    assert.equal(/^warn nodes: rqlite before 8\.30\.5 damages databases/m.test(stdout), isOld, sqlite);
+  }
 });
