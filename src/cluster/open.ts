@@ -11,13 +11,13 @@ import type { CommandName, Commands } from '../store/batch.ts';
 import { type AwaitableOf, createCalls, prepareLookups, type Store } from '../store/open.ts';
 import { pasteCommands } from '../store/pastes.ts';
 import { contentLookups, recordCommands } from '../store/records.ts';
-import { APPLICATION_ID, MIGRATIONS, whyStrange } from '../store/schema.ts';
+import { APPLICATION_ID, CLUSTER_TABLES, MIGRATIONS, whyStrange } from '../store/schema.ts';
 import { DatabaseRefusedError, type SpentChallenge, unavailable } from '../store/store.ts';
 import type { VisitOptions } from '../store/visit.ts';
 import type { Writer } from '../store/writer.ts';
 import { createClusterContents, leaseCommands } from './contents.ts';
 import { Nodes, onlyRow, type Statement } from './nodes.ts';
-import { CLUSTER_TABLES, guardOf, type Known, Statements } from './statements.ts';
+import { guardOf, type Known, Statements } from './statements.ts';
 import { ClusterWriter, learn } from './writer.ts';
 
 export interface ConnectionOptions {

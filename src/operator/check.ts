@@ -165,7 +165,7 @@ function checkRoom(databasePath: string): Finding[] {
 
 /** Of rqlite 8.29.5: since 8.30.5 what a snapshot that was not kept had is in the next one (its pull request 1905). */
 const OLDEST_SQLITE = '3.46';
-const OLD = 'rqlite before 8.30.5 damages databases: a node that joins, or starts again, may get a damaged one; upgrade';
+const OLD = 'rqlite before 8.30.5 damages databases: nodes that join, or start again, may get a damaged one; upgrade';
 
 async function checkNodes(config: Config, { clock }: Terminal): Promise<Finding[]> {
   const { examineNodes } = await import('../cluster/visit.ts');

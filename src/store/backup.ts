@@ -15,7 +15,7 @@ import {
   openModel, openWriting, OWNER_ONLY_FILE, placeOf, readHeader, refuseOtherFiles, withFile,
 } from './database.ts';
 import { faultsOf } from './governing.ts';
-import { isEmpty, marksOf, schemaVersionOf, whyStrange } from './schema.ts';
+import { CLUSTER_TABLES, isEmpty, marksOf, schemaVersionOf, whyStrange } from './schema.ts';
 import {
   asStoreError, DatabaseInUseError, DatabaseRefusedError, describe, isDamage, primaryCodeOf, SQLITE, StoreError,
 } from './store.ts';
@@ -262,7 +262,7 @@ export type CheckDepth = 'quick' | 'full';
 function inOurs<Result>(path: string, name: string, use: (db: DatabaseSync, name: string) => Result): Result {
   try {
     using db = openAsIs(path, 'writable');
-    const reason = whyRefused(db) ?? missingParts(db)[0];
+    const reason = whyRefused(db) ?? strangeParts(db)[0];
     if (reason !== undefined) throw new DatabaseRefusedError(`${name} ${reason}`);
     return use(db, name);
   } catch (error) {
@@ -285,7 +285,7 @@ export function whyRefused(db: DatabaseSync): string | undefined {
 /** What is wrong with it, a line each; none when it is sound. Throws what is no damage, such as a lock. */
 export function damageOf(db: DatabaseSync, depth: CheckDepth): readonly string[] {
   try {
-    const damage = [...damagedPages(db, depth), ...missingParts(db)];
+    const damage = [...damagedPages(db, depth), ...strangeParts(db)];
     if (damage.length > 0) return damage;
     return faultsOf(db, schemaVersionOf(db) < 2 ? BROKEN : { ...BROKEN, ...MISCOUNTED });
   } catch (error) {
@@ -300,13 +300,22 @@ function damagedPages(db: DatabaseSync, depth: CheckDepth): string[] {
   return lines.filter((line) => line !== 'ok' && !line.startsWith('***'));
 }
 
-/** Of the tables, indexes and triggers of its version, in words that follow its name. */
-function missingParts(db: DatabaseSync): string[] {
-  using model = openModel([], schemaVersionOf(db));
-  const parts = model.prepare("SELECT json_group_array(type || ' ' || name) AS parts FROM sqlite_schema").get()!;
-  const missing = db.prepare(`SELECT value FROM json_each(:parts) WHERE value NOT IN
-    (SELECT type || ' ' || name FROM sqlite_schema)`);
-  return missing.all({ ...parts }).map(({ value }) => `has no ${value}`);
+/** How its tables, indexes and triggers differ from those of its version, in words that follow its name. */
+function strangeParts(db: DatabaseSync): string[] {
+  const isOfCluster = db.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'guard'").get() !== undefined;
+  using model = openModel(isOfCluster ? CLUSTER_TABLES : [], schemaVersionOf(db));
+  const parts = model.prepare(`
+    SELECT json_group_array(json_array(type || ' ' || name, sql)) AS parts FROM sqlite_schema`).get()!;
+  // A trigger more would run with each change, and could pass on what is stored. SQLite takes its type in any case.
+  const strange = db.prepare(`
+    WITH meant AS (SELECT value ->> 0 AS part, value ->> 1 AS sql FROM json_each(:parts)),
+      found AS (SELECT lower(type) || ' ' || name AS part, sql FROM sqlite_schema)
+    SELECT 'has no ' || part || ' as it should be' AS line FROM meant
+    WHERE NOT EXISTS (SELECT 1 FROM found WHERE found.part = meant.part AND found.sql IS meant.sql)
+    UNION ALL
+    SELECT 'has a trigger that is none of this program''s' FROM found
+    WHERE part LIKE 'trigger %' AND part NOT IN (SELECT part FROM meant)`);
+  return strange.all({ ...parts }).map(({ line }) => String(line));
 }
 
 /** SQLite knows a blob's length without reading it. */

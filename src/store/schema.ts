@@ -180,6 +180,26 @@ export const MIGRATIONS: readonly (readonly string[])[] = [
   ],
 ];
 
+/** Those that the database of a cluster has besides, and each copy of it. */
+export const CLUSTER_TABLES: readonly string[] = [
+  // Commands that were carried out, and what they answered: an answer can be lost on its way.
+  'CREATE TABLE claims (id TEXT NOT NULL PRIMARY KEY, at INTEGER NOT NULL, answer TEXT NOT NULL) STRICT',
+  'CREATE INDEX claims_by_time ON claims (at)',
+  // Which host reads or writes some content, or cleans up, and until when; what its upload will still write.
+  `CREATE TABLE leases (
+      name TEXT NOT NULL,
+      host TEXT NOT NULL,
+      until INTEGER NOT NULL,
+      promised INTEGER NOT NULL,
+      PRIMARY KEY (name, host)
+    ) STRICT, WITHOUT ROWID`,
+  // Takes whether something still holds, and refuses the whole transaction if it does not.
+  'CREATE VIEW guards AS SELECT 1 AS holds',
+  `CREATE TRIGGER guard INSTEAD OF INSERT ON guards WHEN new.holds IS NOT 1 BEGIN
+      SELECT RAISE(ABORT, 'stale');
+    END`,
+];
+
 /** Whose a database says it is, 0 when it says nothing, and how many migrations it has seen. */
 export type Marks = ReturnType<typeof marksOf>;
 

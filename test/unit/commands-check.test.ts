@@ -261,13 +261,13 @@ test('check: a table, an index or a trigger that has been dropped', async (t) =>
     db.close();
     const { code, found } = await check(t, { databasePath });
     assert.equal(code, 1, part);
-    assert.match(found.get('integrity') ?? '', new RegExp(`^fail has no ${part}(fail|$)`));
+    assert.match(found.get('integrity') ?? '', new RegExp(`^fail has no ${part} as it should be(fail|$)`));
     await assert.rejects(restoreDatabase({ path: `${databasePath}-new`, backup: databasePath, moment: 'now' }), {
-      name: 'DatabaseRefusedError', message: new RegExp(`^the backup .* has no ${part}$`),
+      name: 'DatabaseRefusedError', message: new RegExp(`^the backup .* has no ${part} as it should be$`),
     });
     const backup = await pasted(['backup', `${databasePath}.copy`]);
     assert.equal(backup.code, 78, part);
-    assert.ok(backup.stderr.endsWith(`has no ${part}\n`), backup.stderr);
+    assert.ok(backup.stderr.endsWith(`has no ${part} as it should be\n`), backup.stderr);
   }
 });
 
@@ -370,6 +370,40 @@ test('check: the certificate for TLS, its key and its days', async (t) => {
   rmSync(certificate);
   assert.match((await check(t, { databasePath, environment })).found.get(name)!, /^fail SERVICE_TLS_CERT: .*ENOENT/);
   assert.equal((await check(t, { databasePath })).found.has(name), false);
+});
+
+test('check, restore: what runs with each change, or says what a row is, is that of this program, word for word', async (t) => {
+  const { folder, databasePath } = openDesk(t);
+  const told = "INSERT INTO audit (time, event, outcome, details) VALUES (1, 'x', 'success', '{}')";
+  const another = (name: string): string => `CREATE ${name} AFTER INSERT ON pastes BEGIN ${told}; END`;
+  const rename = (type: string): string => `
+    PRAGMA writable_schema = ON; UPDATE sqlite_schema SET type = '${type}' WHERE name = 'extra'`;
+  for (const [changes, said] of [
+    [another('TRIGGER extra'), 'has a trigger that is none of this program\'s'],
+    [`${another('TRIGGER extra')}; ${rename('TRIGGER')}`, 'has a trigger that is none of this program\'s'],
+    [`DROP TRIGGER usage_of_new; ${another('TRIGGER usage_of_new')}`, 'has no trigger usage_of_new as it should be'],
+    [`PRAGMA writable_schema = ON; UPDATE sqlite_schema SET sql = replace(sql, 'expires_at', 'expires_it')
+      WHERE name = 'invitations'`, 'has no table invitations as it should be'],
+  ] as const) {
+    rmSync(databasePath, { force: true });
+    await fill(databasePath, 1);
+    using db = new DatabaseSync(databasePath, { defensive: false });
+    db.exec(changes);
+    db.close();
+    const { code, found } = await check(t, { databasePath });
+    assert.equal(code, 1);
+    assert.equal(found.get('integrity'), `fail ${said}`);
+    const restoring = restoreDatabase({ path: join(folder, 'other.db'), backup: databasePath, moment: '' });
+    await assert.rejects(restoring, (error: Error) => error.message.includes(said), said);
+    assert.deepEqual(readdirSync(folder).filter((name) => name.startsWith('other.db')), []);
+  }
+  // What runs by itself with nothing may be an operator's own.
+  rmSync(databasePath, { force: true });
+  await fill(databasePath, 1);
+  using db = new DatabaseSync(databasePath);
+  db.exec('CREATE INDEX own ON pastes (created_at); CREATE TABLE _litestream_seq (id INTEGER PRIMARY KEY, seq INTEGER)');
+  db.close();
+  assert.equal((await check(t, { databasePath })).code, 0);
 });
 
 test('check: nodes whose rqlite is of a version that damages databases, by the SQLite in it', async (t) => {
