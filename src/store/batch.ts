@@ -23,13 +23,8 @@ export type Run = <Name extends Exclude<CommandName, PasteCommandName>>(
 
 function prepareCommands(db: DatabaseSync, ballast: Ballast | undefined) {
   return {
-    ...pasteCommands(db),
-    ...contentCommands(db),
-    ...recordCommands(db),
-    ...certificateCommands(db),
-    ...authorityCommands(db),
-    ...governingCommands(db),
-    ...upkeepCommands(db, ballast),
+    ...pasteCommands(db), ...contentCommands(db), ...recordCommands(db), ...certificateCommands(db),
+    ...authorityCommands(db), ...governingCommands(db), ...upkeepCommands(db, ballast),
   };
 }
 

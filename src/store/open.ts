@@ -264,14 +264,8 @@ type Reader = AwaitableOf<Lookups>;
 
 export function prepareLookups(db: Database) {
   return {
-    ...pasteLookups(db),
-    ...pasteListLookups(db),
-    ...contentLookups(db),
-    ...auditLookups(db),
-    ...recordLookups(db),
-    ...certificateLookups(db),
-    ...authorityLookups(db),
-    ...governingLookups(db),
+    ...pasteLookups(db), ...pasteListLookups(db), ...contentLookups(db), ...auditLookups(db), ...recordLookups(db),
+    ...certificateLookups(db), ...authorityLookups(db), ...governingLookups(db),
   };
 }
 
