@@ -277,8 +277,7 @@ async function issueWanted(
     bundle = await room.bundles.make({ ...content, ...wanted }, request.origin.clientAddress);
   });
   const headers = {
-    'Content-Type': 'application/x-pkcs12',
-    'Content-Disposition': 'attachment; filename="client.p12"',
+    'Content-Type': 'application/x-pkcs12', 'Content-Disposition': 'attachment; filename="client.p12"',
     ...issuedHeaders(issued, asked),
   };
   return { status: 200, headers, body: bundle };
@@ -286,10 +285,8 @@ async function issueWanted(
 
 function issuedHeaders({ fingerprint, expiresAt, isAdmin }: issuing.Issued, { rate }: Asked) {
   return {
-    ...(rate && rateHeaders(rate)),
-    'X-Fingerprint-SHA1': fingerprint,
-    'X-Certificate-Expires': String(expiresAt),
-    'X-Is-Admin': isAdmin ? '1' : '0',
+    ...(rate && rateHeaders(rate)), 'X-Fingerprint-SHA1': fingerprint,
+    'X-Certificate-Expires': String(expiresAt), 'X-Is-Admin': isAdmin ? '1' : '0',
   };
 }
 

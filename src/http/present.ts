@@ -9,11 +9,7 @@ import type { AuditEntry, ListedPaste, Paste } from '../store/store.ts';
 
 export function presentCreated(paste: Omit<Paste, 'sha256'>, expiryWasAsked: boolean): object {
   return {
-    id: paste.id,
-    url: `/${paste.id}`,
-    raw: `/${paste.id}/raw`,
-    mime_type: paste.mimeType,
-    created_at: paste.createdAt,
+    id: paste.id, url: `/${paste.id}`, raw: `/${paste.id}/raw`, mime_type: paste.mimeType, created_at: paste.createdAt,
     ...(paste.owner === null ? {} : { owner: shortOwner(paste.owner) }),
     ...(paste.burnAfterRead ? { burn_after_read: true } : {}),
     ...(expiryWasAsked ? { expires_at: paste.expiresAt } : {}),

@@ -214,10 +214,8 @@ async function pruneAll({ clock }: Terminal, config: Config) {
   }
   if (failures.size > 0) throw new CommandError(`not everything was removed: ${[...failures].join('; ')}`);
   return {
-    expired_pastes: removedBy('expired pastes'),
-    duplicate_records: removedBy('duplicate records'),
-    used_challenges: removedBy('used challenges'),
-    audit_entries: removedBy('audit log'),
+    expired_pastes: removedBy('expired pastes'), duplicate_records: removedBy('duplicate records'),
+    used_challenges: removedBy('used challenges'), audit_entries: removedBy('audit log'),
     expired_certificates: removedBy('expired certificates'),
   };
 }

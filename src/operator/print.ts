@@ -49,11 +49,8 @@ export const printSettings: Run = (terminal, given) => {
   const { config, sources, warnings } = loadConfig(terminal.environment, terminal.readFile);
   const rows = SETTING_KEYS.map((key) => ({ setting: SETTINGS[key] as Setting, value: config[key], ...sources[key] }));
   const settings = rows.map(({ setting, value, kind, name }) => ({
-    name: setting.name,
-    value: setting.kind === 'secret' ? showValue(setting, value) : value,
-    unit: setting.unit,
-    source: kind,
-    source_name: name || null,
+    name: setting.name, value: setting.kind === 'secret' ? showValue(setting, value) : value, unit: setting.unit,
+    source: kind, source_name: name || null,
   }));
   const table = rows.map(({ setting, value, kind, name }) => {
     const source = name === '' || name === setting.name ? kind : `${kind} ${name}`;

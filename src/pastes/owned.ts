@@ -37,8 +37,7 @@ export async function updatePaste(parts: Parts, amendment: Amendment) {
   const nowSeconds = unixSeconds(clock);
   const ttl = requestedTtlSeconds === undefined ? undefined : ttlSeconds(config, caller, requestedTtlSeconds);
   const changes = {
-    content,
-    passwordHash: amendment.removesPassword ? null : newHash,
+    content, passwordHash: amendment.removesPassword ? null : newHash,
     expiresAt: ttl === undefined ? undefined : nowSeconds + ttl,
   };
   const outcome = await store.pastes.update(id, owner, changes, { ...storageTerms(config), nowSeconds, onlySha256 });

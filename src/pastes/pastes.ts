@@ -29,13 +29,9 @@ export async function createPaste(parts: Parts, submission: Offer & { work: Work
   const passwordHash = password === undefined ? null : await passwords.hash(password, clientAddress);
   const createdAt = unixSeconds(clock);
   const paste: NewPaste = {
-    id: newId(parts.random),
-    owner: caller.fingerprint,
-    createdAt,
-    expiresAt: createdAt + ttlSeconds(config, caller, submission.requestedTtlSeconds),
-    burnAfterRead: submission.burnAfterRead,
-    passwordHash,
-    ...content,
+    id: newId(parts.random), owner: caller.fingerprint,
+    createdAt, expiresAt: createdAt + ttlSeconds(config, caller, submission.requestedTtlSeconds),
+    burnAfterRead: submission.burnAfterRead, passwordHash, ...content,
   };
   const outcome = await store.pastes.create(paste, { ...storageTerms(config), spend });
   if (outcome.refused !== null) throw notStored(parts, outcome, rate);

@@ -19,8 +19,7 @@ const CERTIFICATE_COLUMNS = `serial, common_name AS commonName, fingerprint, cre
 export function certificateCommands(db: Database) {
   // The mark is the holder's: certificates that renew this one, or that it renews, have it too.
   const grant = prepareChange(db, {
-    table: 'certificates',
-    set: 'is_admin = 1',
+    table: 'certificates', set: 'is_admin = 1',
     where: 'holder = (SELECT holder FROM certificates WHERE serial = :serial AND revoked_at IS NULL)',
   });
   const audit = prepareAudit(db);
@@ -123,8 +122,7 @@ interface Replacement {
 /** Revokes what its holder has beside it and could still use, as far as the condition has it; gives the entries. */
 function prepareReplacing(db: Database, condition: string) {
   const revoke = prepareChange(db, {
-    table: 'certificates',
-    set: 'revoked_at = :nowSeconds, revocation_reason = :reason',
+    table: 'certificates', set: 'revoked_at = :nowSeconds, revocation_reason = :reason',
     where: `holder = :holder
       AND serial <> :serial
       AND revoked_at IS NULL
@@ -154,8 +152,7 @@ function prepareFirstUse(db: Database): (use: Replacement) => readonly AuditEven
 
 function prepareRevocation(db: Database) {
   const revoke = prepareChange(db, {
-    table: 'certificates',
-    set: 'revoked_at = :nowSeconds, revocation_reason = :reason',
+    table: 'certificates', set: 'revoked_at = :nowSeconds, revocation_reason = :reason',
     where: 'serial = :serial AND revoked_at IS NULL',
   });
   const holderOf = db.prepare('SELECT holder FROM certificates WHERE serial = :serial');

@@ -238,8 +238,7 @@ export function prepareSubmissions(db: Database) {
       if (stored.length < max) return undefined;
       const oldestCounted = Number(stored.at(-1)?.['storedAt']);
       return {
-        refused: 'duplicateContent',
-        fields: { count: stored.length, windowSeconds },
+        refused: 'duplicateContent', fields: { count: stored.length, windowSeconds },
         retryAfterSeconds: oldestCounted + windowSeconds - nowSeconds,
       };
     },

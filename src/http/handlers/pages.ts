@@ -70,9 +70,7 @@ async function readReply(parts: Parts, request: Request, opened: pastes.OpenedPa
   const headers = {
     'Content-Type': type.startsWith('text/') ? `${type}; charset=utf-8` : type,
     'Content-Disposition': `attachment; filename="${paste.id}"`,
-    ...(digest !== undefined && { 'Repr-Digest': digest }),
-    'X-Robots-Tag': 'noindex',
-    ...burned,
+    ...(digest !== undefined && { 'Repr-Digest': digest }), 'X-Robots-Tag': 'noindex', ...burned,
   };
   return { status: 200, headers, body: bodyOf(opened) };
 }

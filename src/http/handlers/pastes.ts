@@ -44,8 +44,7 @@ async function createPaste(parts: Parts, request: Request): Promise<Reply> {
     throw hintingClient(error, request.publicUrl, 'sh pastec FILE');
   });
   const replyHeaders = {
-    Location: `${parts.config.urlPrefix}/${paste.id}`,
-    Vary: 'Accept',
+    Location: `${parts.config.urlPrefix}/${paste.id}`, Vary: 'Accept',
     ...(rate === null ? {} : rateHeaders(rate)),
     ...(paste.owner === null ? { 'X-Delete-Token': parts.deleteTokens.tokenOf(paste.id) } : {}),
     ...(isOfType(submission.contentType, 'multipart/form-data') ? { 'X-Hint': FORM_HINT } : {}),

@@ -72,10 +72,8 @@ function index(parts: Parts, unavailable: string | undefined, publicUrl: string)
     client: clientLines(publicUrl, registration),
     tiers,
     proof_of_work: work,
-    ...(creation !== undefined && { creation }),
-    ...(registration !== undefined && { registration }),
-    ...(contact !== '' && { contact }),
-    note: NOTE,
+    ...(creation !== undefined && { creation }), ...(registration !== undefined && { registration }),
+    ...(contact !== '' && { contact }), note: NOTE,
   };
 }
 
@@ -91,12 +89,9 @@ function tierLimits(config: Config, tier: Tier) {
   const caller = { tier, fingerprint: null };
   return {
     max_size: maxPasteBytes(config, caller),
-    default_expiry: ttlSeconds(config, caller, undefined),
-    max_expiry: config.maxExpirySeconds,
-    creations: rateMaxFor(config, caller, config.rateMax) || null,
-    creations_window: config.rateWindowSeconds,
-    lookups: rateMaxFor(config, caller, config.lookupRateMax) || null,
-    lookups_window: config.lookupRateWindowSeconds,
+    default_expiry: ttlSeconds(config, caller, undefined), max_expiry: config.maxExpirySeconds,
+    creations: rateMaxFor(config, caller, config.rateMax) || null, creations_window: config.rateWindowSeconds,
+    lookups: rateMaxFor(config, caller, config.lookupRateMax) || null, lookups_window: config.lookupRateWindowSeconds,
   };
 }
 
@@ -141,12 +136,8 @@ function usage(url: string, asksForWork: boolean, config: Config): Record<string
 function clientLines(url: string, registration: ReturnType<typeof registrationTerms>): Record<string, string> {
   const register = registration === undefined ? registerCommand(url) : `${registerCommand(url)} --invite CODE`;
   return {
-    download: clientDownload(url),
-    create: 'sh pastec FILE',
-    create_encrypted: 'sh pastec --encrypt FILE',
-    read: 'sh pastec get ID',
-    ...(registration?.available === false ? {} : { register }),
-    help: 'sh pastec help',
+    download: clientDownload(url), create: 'sh pastec FILE', create_encrypted: 'sh pastec --encrypt FILE',
+    read: 'sh pastec get ID', ...(registration?.available === false ? {} : { register }), help: 'sh pastec help',
   };
 }
 
@@ -176,9 +167,7 @@ async function listAudit({ identity, store }: Parts, request: Request): Promise<
   const { query } = request;
   const asked = page(query, { fallback: 100, maximum: 500 });
   const filter = {
-    ...timeBounds(query),
-    event: single(query, 'event'),
-    outcome: single(query, 'outcome'),
+    ...timeBounds(query), event: single(query, 'event'), outcome: single(query, 'outcome'),
     clientId: single(query, 'client_id'),
   };
   const { items, total } = await store.read.listAudit(filter, asked);
