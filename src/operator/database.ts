@@ -42,11 +42,10 @@ export const backup: Run = async (terminal, given) => {
   if (isStream) return await stream(draft, terminal);
   publishFile(draft.path, target, existing);
   const seconds = (terminal.clock.monotonicMs() - startedMs) / 1000;
-  const size = `${showBytes(bytes)} in ${seconds.toFixed(1)} s`;
   report(terminal.stdout, given, {
     file: target, bytes, pastes, content_bytes: contentBytes, schema_version: schemaVersion,
     seconds: Number(seconds.toFixed(3)),
-  }, `Wrote ${target}: ${heldText(pastes, contentBytes)}, ${size}, verified.\n`);
+  }, `Wrote ${target}: ${heldText(pastes, contentBytes)}, ${showBytes(bytes)} in ${seconds.toFixed(1)} s, verified.\n`);
 };
 
 /** Of a cluster a copy, until the end of its scope: beside the file that is made, or where temporary files are. */

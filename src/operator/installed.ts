@@ -63,17 +63,14 @@ async function differenceOf(sum: string | undefined, entry: Dirent | undefined):
   // A link may lead to the right bytes today, and elsewhere tomorrow.
   if (!entry.isFile()) return 'changed: no plain file';
   try {
-    return await sha256Of(join(entry.parentPath, entry.name)) === sum ? undefined : 'changed';
+    const digest = beginSha256();
+    // In pieces: what was put in the place of a file may be of any size.
+    const pieces: AsyncIterable<Uint8Array> = createReadStream(join(entry.parentPath, entry.name));
+    for await (const bytes of pieces) digest.update(bytes);
+    return digest.digest('hex') === sum ? undefined : 'changed';
   } catch (error) {
     return `cannot be read (${codeOf(error)})`;
   }
-}
-
-/** In pieces: what was put in the place of a file may be of any size. */
-async function sha256Of(path: string): Promise<string> {
-  const digest = beginSha256();
-  for await (const bytes of createReadStream(path) as AsyncIterable<Uint8Array>) digest.update(bytes);
-  return Buffer.from(digest.digest()).toString('hex');
 }
 
 /** Whoever put a file there named it: no name may write on the operator's terminal. */

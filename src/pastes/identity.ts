@@ -79,8 +79,7 @@ export class Identity {
     const { store, audit, clock } = this.#parts;
     const use = { serial, holder, nowSeconds: unixSeconds(clock), by: audit.event('cert_revoked', 'success', by, {}) };
     // If the storage fails both stay valid until it works again: reads must stay up.
-    const audited = await store.run('useCertificate', use).catch(noneIfStorageFails);
-    audited.forEach(audit.announce);
+    (await store.run('useCertificate', use).catch(noneIfStorageFails)).forEach(audit.announce);
   }
 
   async #noteFailure(requester: Requester, presented: string, reason: string): Promise<void> {

@@ -87,8 +87,7 @@ export class Intake implements AsyncDisposable {
       throw new Refusal('permissionDenied', { hint: 'the client certificate is not valid any more' });
     }
     const mimeType = mediaTypeOf(isText, contentType);
-    const contentId = this.#chunks?.upload.contentId ?? null;
-    return { mimeType, size: this.#seenBytes, sha256, contentId, content };
+    return { mimeType, size: this.#seenBytes, sha256, contentId: this.#chunks?.upload.contentId ?? null, content };
   }
 
   /** To be called when the store has taken the chunks over. */
@@ -129,9 +128,8 @@ export class Intake implements AsyncDisposable {
   };
 
   #beginChunks(): ChunkWriter {
-    const { config: { maxStorageBytes }, store: { contents }, random } = this.#parts;
-    const declaredBytes = this.#declaredBytes;
-    const quota = maxStorageBytes === 0 ? null : { maxStoredBytes: maxStorageBytes, declaredBytes };
+    const { config: { maxStorageBytes: maxStoredBytes }, store: { contents }, random } = this.#parts;
+    const quota = maxStoredBytes === 0 ? null : { maxStoredBytes, declaredBytes: this.#declaredBytes };
     const chunks = new ChunkWriter(contents.chunks, contents.upload(newId(random), quota));
     const before = this.#small.take();
     this.#scan.update(before);

@@ -81,8 +81,7 @@ function task(name: string, intervalSeconds: number, step: Step): CleanupTask {
 function certificatesStep(store: Store, clock: Clock, noteRemoved: NoteRemoved): Step {
   let after: CertificatePlace | null = null;
   return async () => {
-    const untilSeconds = unixSeconds(clock) - CLOCK_MARGIN_SECONDS;
-    const step = { untilSeconds, after, limit: CERTIFICATES_PER_STEP };
+    const step = { untilSeconds: unixSeconds(clock) - CLOCK_MARGIN_SECONDS, after, limit: CERTIFICATES_PER_STEP };
     const { removed, last } = await store.run('removeExpiredCertificates', step);
     noteRemoved('expired certificates', removed);
     after = last;

@@ -87,8 +87,7 @@ export async function listenAt(server: Server, place: ListeningPlace): Promise<v
 
 /** Left by a process that was killed. Of a socket in use, and of what is no socket, listening says EADDRINUSE. */
 async function removeStaleSocket(path: string): Promise<void> {
-  const found = await lstat(path).catch(() => undefined);
-  if (found?.isSocket() !== true) return;
+  if ((await lstat(path).catch(() => undefined))?.isSocket() !== true) return;
   const socket = connect({ path });
   const outcome = await once(socket, 'connect').catch(codeOf);
   socket.destroy();

@@ -125,9 +125,8 @@ function headReply(request: Request, paste: Paste): Reply {
 }
 
 function wholeReply(opened: pastes.OpenedPaste): Reply {
-  const { kind, paste } = opened;
-  if (kind === 'small') return contentReply(paste, opened.content);
-  return { ...contentHead(paste), body: bodyOf(opened) };
+  if (opened.kind === 'small') return contentReply(opened.paste, opened.content);
+  return { ...contentHead(opened.paste), body: bodyOf(opened) };
 }
 
 /** RFC 9110 section 13.2.2: If-Match, If-None-Match, and then Range, which counts only when If-Range holds. */
