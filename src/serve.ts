@@ -123,12 +123,11 @@ function messageOf(error: unknown): string {
 
 /** Nothing listens yet. Rejects when the database or the TLS certificate is refused. */
 export async function createApp(config: Config, parts: AppParts): Promise<App> {
-  const { clock, log, thread } = parts;
   // Only a listener that speaks TLS loads what that takes.
   const tls = config.tlsCertPath === '' ? undefined : new (await import('./http/tls.ts')).Tls({ config, ...parts });
   const opening = isCluster(config)
     ? openCluster(config, parts)
-    : openStore({ path: config.databasePath, clock, log, thread });
+    : openStore({ ...parts, path: config.databasePath });
   const [store, { assemble }] = await Promise.all([opening, import('./assembly.ts')]);
   try {
     return await assemble(withinLimits(config), parts, { store, tls });

@@ -191,10 +191,9 @@ export class Passwords {
   #firstCheck: Promise<unknown> | undefined;
 
   constructor(parts: PasswordParts) {
-    const { random, checkMs } = parts;
     this.#parts = parts;
-    this.#decoy = decoyHash(random);
-    this.#recentMs = checkMs === undefined ? [] : [checkMs];
+    this.#decoy = decoyHash(parts.random);
+    this.#recentMs = parts.checkMs === undefined ? [] : [parts.checkMs];
   }
 
   /** Unknown ids wait for it. Begun once the service listens: the start needs that tenth of a second of CPU itself. */
@@ -205,9 +204,8 @@ export class Passwords {
 
   /** The text to store for a new password. Refuses one that is too long, and when too many checks wait. */
   async hash(password: string, clientAddress: string): Promise<string> {
-    const { queue, random } = this.#parts;
     requireAcceptablePassword(password);
-    return inTurn(queue, clientAddress, () => hashPassword(password, random));
+    return inTurn(this.#parts.queue, clientAddress, () => hashPassword(password, this.#parts.random));
   }
 
   /** Waits its turn before it looks, and checks unknown ids against a decoy: nothing tells whether an id exists. */

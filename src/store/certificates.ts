@@ -197,8 +197,7 @@ function prepareRemoval(db: Database) {
         SELECT 1 FROM certificates AS renewed
         WHERE renewed.holder = certificates.fingerprint AND renewed.serial <> certificates.serial)`,
   });
-  return (step: { untilSeconds: number; after: CertificatePlace | null; limit: number }) => {
-    const { untilSeconds, after, limit } = step;
+  return ({ untilSeconds, after, limit }: { untilSeconds: number; after: CertificatePlace | null; limit: number }) => {
     const place = after ?? { expiresAt: Number.MIN_SAFE_INTEGER, serial: '' };
     const looked = expired.all({ ...place, untilSeconds, limit }) as unknown as CertificatePlace[];
     const removed = looked.filter(({ serial }) => remove({ serial }).length === 1).length;

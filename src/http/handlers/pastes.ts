@@ -132,12 +132,11 @@ function wholeReply(opened: pastes.OpenedPaste): Reply {
 /** RFC 9110 section 13.2.2: If-Match, If-None-Match, and then Range, which counts only when If-Range holds. */
 function conditionalReply(request: Request, opened: pastes.OpenedPaste): Reply {
   const { paste } = opened;
-  const { headers } = request;
   if (evaluatePreconditions(request, paste) === 'unmodified') return notModified(paste);
   // Compared strongly; a date never matches (RFC 9110 section 13.1.5).
-  const ifRange = headers.single('if-range')?.trim();
+  const ifRange = request.headers.single('if-range')?.trim();
   const isRangeAllowed = ifRange === undefined || ifRange === etagOf(paste);
-  const range = parseRange(isRangeAllowed ? headers.single('range') : undefined, paste.size);
+  const range = parseRange(isRangeAllowed ? request.headers.single('range') : undefined, paste.size);
   if (range === 'whole') return wholeReply(opened);
   if (range === 'unsatisfiable') {
     const refusal = new Refusal('rangeNotSatisfiable', { size: paste.size });
