@@ -156,7 +156,7 @@ export const SETTINGS = {
   // Connections
   maxConnections: integer('SERVICE_MAX_CONNECTIONS', 1024, 'count', 'open connections in all', { minimum: 1 }),
   maxConnectionsPerClient: integer('SERVICE_MAX_CONNECTIONS_PER_CLIENT', 50, 'count',
-    'open connections of one client address; trusted proxies are exempt; 0 switches it off'),
+    'open connections of one client address, behind a proxy those that brought its requests; 0 switches it off'),
   headersTimeoutSeconds: integer('SERVICE_HEADERS_TIMEOUT', 10, 'seconds',
     'time for a request\'s headers to arrive', { minimum: 1, maximum: HOUR_SECONDS }),
   idleTimeoutSeconds: integer('SERVICE_IDLE_TIMEOUT', 60, 'seconds',

@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
 import { startApp, type RunningApp } from '../support/app.ts';
 import { from, post } from '../support/posting.ts';
-import { head, onlyAnswer, openRaw } from '../support/raw-http.ts';
+import { head, onlyAnswer, openRaw, type RawConnection } from '../support/raw-http.ts';
 
 const FINGERPRINT = '0123456789abcdef0123456789abcdef01234567';
 const LIMIT = 10_000;
@@ -173,3 +173,37 @@ test('POST /: with a proxy secret only what shows it exactly is believed, wherev
   }
 });
 
+
+for (const [proxy, trustedProxies] of [['trusted', ['127.0.0.0/8']], ['elsewhere', ['192.0.2.9']]] as const) {
+  test(`connections: behind a proxy that is ${proxy} they count for whose request came last`, async (t) => {
+    const settings = { maxConnectionsPerClient: 2, trustedProxies, proxySecret: 'of the proxy', shutdownGraceSeconds: 0 };
+    const { port } = await startApp(t, settings);
+    const open = () => openRaw(t, port, { localAddress: '127.0.0.2' });
+    const ask = async (connection: RawConnection, client: string, first = 'GET /client HTTP/1.1', ...lines: string[]) => {
+      const by = ['X-Proxy-Secret: of the proxy', `X-Forwarded-For: ${client}`];
+      connection.send(head(first, ...lines, ...by));
+      return (await connection.next()).status;
+    };
+    // What a proxy keeps, it uses for others.
+    const first = await open();
+    for (let client = 1; client < 5; client += 1) assert.equal(await ask(first, `203.0.113.${client}`), 200);
+    assert.equal(await ask(first, '203.0.113.1'), 200);
+    const second = await open();
+    assert.equal(await ask(second, '203.0.113.1'), 200);
+    // The client may never take the answer: then the proxy keeps the connection for it, which looks idle here.
+    const third = await open();
+    const isCutOff = new Promise((resolve) => first.socket.once('close', resolve));
+    assert.equal(await ask(third, '203.0.113.1'), 200);
+    await isCutOff;
+
+    const begun = ['POST / HTTP/1.1', 'Content-Length: 10', 'Expect: 100-continue'] as const;
+    assert.equal(await ask(second, '203.0.113.1', ...begun), 100);
+    assert.equal(await ask(third, '203.0.113.1', ...begun), 100);
+    const fourth = await open();
+    assert.equal(await ask(fourth, '203.0.113.1'), 503, 'with two that are busy');
+    assert.equal(await fourth.rest(), '');
+    assert.equal(await ask(await open(), '203.0.113.2'), 200, 'others are served');
+    second.socket.destroy();
+    for (let status = 0; status !== 200; ) status = await ask(await open(), '203.0.113.1');
+  });
+}

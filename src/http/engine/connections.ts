@@ -7,7 +7,7 @@ import { clientKey } from '../../core/callers.ts';
 import { addTo, MIB } from '../../core/time.ts';
 import { Pace, Turns } from './body.ts';
 import { networkMatcher, plainAddress } from './head.ts';
-import { Connection, type Peer } from './request.ts';
+import { Connection, type Origin, type Peer } from './request.ts';
 
 /**
  * The kernel reports what a client took only when about a third of its send buffer (up to 4 MiB) is free again. Time
@@ -28,8 +28,8 @@ const BARRED_MS = 60_000;
 const LOCAL_PEER: Peer = { address: 'unix', isTrusted: true, tls: undefined };
 
 export class Connections {
-  /** As accepted: under TLS these carry what is encrypted. */
-  readonly #admitted = new Set<Socket>();
+  /** As accepted: under TLS these carry what is encrypted. Each with the client that it counts for, if any. */
+  readonly #admitted = new Map<Socket, string | undefined>();
   /** Those that HTTP is spoken on; without TLS the same sockets. */
   readonly #bySocket = new Map<Socket, Connection>();
   readonly #countByClient = new Map<string, number>();
@@ -62,17 +62,35 @@ export class Connections {
     if (this.#admitted.size >= maxConnections) return false;
     const ofClient = this.#countByClient.get(clientKey(peer.address)) ?? 0;
     if (!peer.isTrusted && maxConnectionsPerClient !== 0 && ofClient >= maxConnectionsPerClient) return false;
-    this.#count(peer, 1);
-    this.#admitted.add(socket);
+    this.#countFor(socket, peer.isTrusted ? undefined : clientKey(peer.address));
     socket.once('close', () => {
+      this.#countFor(socket, undefined);
       this.#admitted.delete(socket);
-      this.#count(peer, -1);
     });
     return true;
   }
 
-  #count({ address, isTrusted }: Peer, more: number): void {
-    if (!isTrusted) addTo(this.#countByClient, clientKey(address), more);
+  /** A proxy's connection counts for the client whose request it brought last; false when that has too many. */
+  admitForwarded({ socket, peer }: Connection, { isForwarded, clientAddress }: Origin): boolean {
+    const [own, most] = [belowOf(socket), this.#config.maxConnectionsPerClient];
+    if (!isForwarded || most === 0 || !this.#admitted.has(own)) return true;
+    const client = clientAddress === peer.address ? undefined : clientKey(clientAddress);
+    this.#countFor(own, client);
+    if (client === undefined || this.#countByClient.get(client)! <= most) return true;
+    // On one that is idle here the proxy may wait for the client to take its answer, from the kernel, for ever.
+    const idle = [...this.#bySocket.values()].find((other) => (
+      other.requests.length === 0 && this.#admitted.get(belowOf(other.socket)) === client
+    ));
+    this.#countFor(idle === undefined ? own : belowOf(idle.socket), undefined);
+    if (idle !== undefined) void this.#cutOff(idle.socket);
+    return idle !== undefined;
+  }
+
+  #countFor(socket: Socket, client: string | undefined): void {
+    const before = this.#admitted.get(socket);
+    if (before !== undefined) addTo(this.#countByClient, before, -1);
+    if (client !== undefined) addTo(this.#countByClient, client, 1);
+    this.#admitted.set(socket, client);
   }
 
   /** HTTP begins on it. */
@@ -95,8 +113,9 @@ export class Connections {
       for (const { body } of connection.requests) body.check(nowMs);
       const framingBytes = belowOf(socket).bytesRead - 2 * socket.bytesRead;
       if (framingBytes > connection.framingBytes + MAX_FRAMING_BYTES) {
-        this.#count(peer, maxConnectionsPerClient);
-        setTimeout(() => this.#count(peer, -maxConnectionsPerClient), BARRED_MS).unref();
+        const bar = (more: number) => peer.isTrusted || addTo(this.#countByClient, clientKey(peer.address), more);
+        bar(maxConnectionsPerClient);
+        setTimeout(bar, BARRED_MS, -maxConnectionsPerClient).unref();
         void this.#cutOff(socket);
       }
       connection.framingBytes = framingBytes;
@@ -120,7 +139,7 @@ export class Connections {
   /** Those never used, and those that node's `closeIdle` closes, unless their client is still to take an answer. */
   destroyIdle(closeIdle: () => void): void {
     const used = new Set([...this.#bySocket.keys()].filter(({ bytesRead }) => bytesRead > 0).map(belowOf));
-    for (const socket of this.#admitted) if (!used.has(socket)) socket.destroy();
+    for (const socket of this.#admitted.keys()) if (!used.has(socket)) socket.destroy();
     const busy = [...this.#bySocket.values()].filter(({ requests }) => requests.length > 0);
     // To node an answer is over once its end is written, however much of it waits here for the client.
     for (const { socket } of busy) socket.destroy = () => socket;
@@ -129,12 +148,12 @@ export class Connections {
   }
 
   destroyAll(): void {
-    for (const socket of this.#admitted) socket.destroy();
+    for (const socket of this.#admitted.keys()) socket.destroy();
   }
 
   /** Resolves when the sockets there are have closed, which is a little after node's server has let go of them. */
   async gone(): Promise<void> {
-    const sockets = [...this.#admitted, ...this.#bySocket.keys()];
+    const sockets = [...this.#admitted.keys(), ...this.#bySocket.keys()];
     await Promise.all(sockets.map((socket) => new Promise((resolve) => socket.once('close', resolve))));
   }
 }

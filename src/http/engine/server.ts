@@ -245,7 +245,11 @@ function answer(parts: ServerParts, request: Request, make = (): Awaitable<Reply
   }
 }
 
-function replyTo({ match }: ServerParts, request: Request): Awaitable<Reply> {
+function replyTo({ match, connections }: ServerParts, request: Request): Awaitable<Reply> {
+  if (!connections.admitForwarded(request.connection, request.origin)) {
+    request.beLast();
+    throw new Refusal('connectionsExhausted');
+  }
   if (request.malformed !== undefined) throw request.malformed;
   const { method, target } = request;
   for (const name of ONCE) request.headers.single(name);
