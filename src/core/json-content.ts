@@ -158,5 +158,5 @@ function parse(json: string): unknown {
 }
 
 function refuse(): never {
-  throw new Refusal('jsonInvalid');
+  throw new Refusal('jsonInvalid', { hint: 'of another Content-Type, such as text/plain, a body is stored as it is' });
 }

@@ -44,3 +44,14 @@ test('GET /client: a hostile Host reaches no line of the script', async (t) => {
     assert.equal(answer.body.toString(), SCRIPT.replace("server_default=''", `server_default='${app.url}'`), host);
   }
 });
+
+test('GET /client: of several forwarded hosts and schemes the last counts, which the nearest proxy has added', async (t) => {
+  const app = await startApp(t);
+  for (const forwarded of [
+    ['X-Forwarded-Host: elsewhere.example, paste.example', 'X-Forwarded-Proto: http, https'],
+    ['X-Forwarded-Host: elsewhere.example', 'X-Forwarded-Host: paste.example', 'X-Forwarded-Proto: http', 'X-Forwarded-Proto: https'],
+  ]) {
+    const answer = await onlyAnswer(t, app.port, head('GET /client HTTP/1.1', ...forwarded, 'Connection: close'));
+    assert.equal(answer.body.toString(), addressedScript(SCRIPT, 'https://paste.example'), forwarded.join());
+  }
+});

@@ -7,7 +7,7 @@ import { assertRefused } from '../support/answer-contract.ts';
 import { binaryContent, startApp } from '../support/app.ts';
 import { insertCertificate, newFingerprint, presenting, setRevoked } from '../support/certificates.ts';
 import { assertError, statusCounts, type Answer } from '../support/posting.ts';
-import { head, openRaw } from '../support/raw-http.ts';
+import { head, onlyAnswer, openRaw } from '../support/raw-http.ts';
 import { selectValue } from '../support/store.ts';
 
 const AS_OWNER = presenting(newFingerprint());
@@ -47,6 +47,15 @@ test('GET /{id}/raw: If-Match is compared strongly, before If-None-Match and Ran
     assert.deepEqual(await statuses({ 'If-Match': '"x"', 'If-None-Match': etag }), [412, 412]);
     assert.deepEqual(await statuses({ 'If-Match': '"x"', Range: 'bytes=0-4' }), [412, 412]);
     assert.deepEqual(await statuses({ 'If-Match': etag, Range: 'bytes=0-4' }), [200, 206]);
+  }
+});
+
+test('GET /{id}/raw: conditions in several lines are one list (RFC 9110 section 5.3)', async (t) => {
+  const id = await app.store('hello world');
+  const etag = await etagOf(id);
+  for (const [name, status] of [['If-Match', 200], ['If-None-Match', 304]] as const) {
+    const lines = [`${name}: "x"`, `${name}: ${etag}`, 'Connection: close'];
+    assert.equal((await onlyAnswer(t, app.port, head(`GET /${id}/raw HTTP/1.1`, ...lines))).status, status, name);
   }
 });
 
@@ -105,6 +114,19 @@ test('PUT /{id} and DELETE: of many at once that mean the same content, one succ
     // What lost against the DELETE finds no paste any more.
     assert.equal((counts[412] ?? 0) + (counts[404] ?? 0), contents.length, JSON.stringify(counts));
   }
+});
+
+test('PUT and DELETE /{id}: If-Match: * holds whatever others have stored meanwhile', async (t) => {
+  const id = await app.store('first', AS_OWNER);
+  const connection = await openRaw(t, app.port);
+  const lines = Object.entries(AS_OWNER).map(([name, value]) => `${name}: ${value}`);
+  connection.send(head(`PUT /${id} HTTP/1.1`, ...lines, 'If-Match: *', 'Content-Length: 5', 'Expect: 100-continue'));
+  assert.equal((await connection.next()).status, 100);
+  assert.equal((await send('PUT', `/${id}`, {}, 'second')).status, 200);
+  connection.send('third');
+  assert.equal((await connection.next()).status, 200);
+  assert.equal(await textOf(id), 'third');
+  assert.equal((await send('DELETE', `/${id}`, { 'If-Match': '*' })).status, 200);
 });
 
 test('POST / and PUT: a part of content is refused, since it would be stored as the whole', async () => {

@@ -132,6 +132,8 @@ test('the forms: what is no text, or too long for a page, is saved whole', async
       assert.equal(answer.headers.get('content-disposition'), `attachment; filename="${id}"`);
       assert.equal(answer.headers.get('x-burn-after-read'), headers === BURNING ? 'true' : null);
       assert.equal(answer.headers.get('etag'), null);
+      assert.equal(answer.headers.get('x-robots-tag'), 'noindex');
+      assert.equal(answer.headers.has('repr-digest'), headers !== BURNING);
       assert.deepEqual(Buffer.from(await answer.arrayBuffer()), Buffer.from(content as string));
     }
   }

@@ -195,6 +195,14 @@ test('PUT /{id}: nothing to change, and headers that make no sense, are 400 with
   assert.equal(rowOf(app, id), before);
 });
 
+test('PUT /{id}: content that is to burn is refused, not stored to be read again and again', async () => {
+  const id = await shared.store('old', AS_OWNER);
+  const hint = { hint: 'only a new paste can burn: POST / makes one' };
+  assertError(await put(shared, id, 'once', { 'X-Burn-After-Read': 'Yes' }), 400, 'malformed request', hint);
+  assert.equal((await rawOf(shared, id)).toString(), 'old');
+  assert.equal((await put(shared, id, 'new', { 'X-Burn-After-Read': 'no' })).status, 200);
+});
+
 test('PUT /{id}: content is checked as by POST /, but asks for no work; what is refused has no effect', async (t) => {
   const app = await startApp(t, {
     powDifficultyBits: 20, minBytes: 10, maxAnonBytes: 100_000, minEntropyBits: 2, minEntropyBytes: 256, requireBinary: true,

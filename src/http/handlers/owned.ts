@@ -19,6 +19,9 @@ export async function updatePaste(parts: Parts, request: Request): Promise<Reply
   // There is no default to fall back on.
   const isExpiryInvalid = offer.requestedTtlSeconds === undefined && headers.single('x-expiry') !== undefined;
   if (isExpiryInvalid) throw new Refusal('expiryInvalid');
+  // Stored all the same, it could be read more than once.
+  const isToBurn = request.body.declaredBytes !== 0 && saysYes(headers, 'x-burn-after-read');
+  if (isToBurn) throw new Refusal('requestMalformed', { hint: 'only a new paste can burn: POST / makes one' });
   const { paste, rate } = await owned.updatePaste(parts, {
     ...offer, ...targetOf(request, offer.caller), removesPassword: saysYes(headers, 'x-remove-password'),
   }).catch((error: unknown) => {
@@ -35,7 +38,8 @@ export async function deletePaste(parts: Parts, request: Request): Promise<Reply
 
 function targetOf(request: Request, caller: Caller): owned.Target {
   const { parameter: id, headers, origin: { clientAddress } } = request;
-  const isConditional = ['if-match', 'if-none-match'].some((name) => headers.all(name).length > 0);
+  // `*` means whatever is there: others may have changed it by then (RFC 9110 section 13.1.1).
+  const isConditional = headers.all('if-none-match').length > 0 || headers.all('if-match').some((tags) => tags !== '*');
   const meantContent = (paste: Paste): string => {
     if (evaluatePreconditions(request, paste) === 'unmodified') throw new Refusal('preconditionFailed');
     return paste.sha256;
