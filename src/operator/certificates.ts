@@ -20,6 +20,7 @@ import { hostOf } from '../http/engine/head.ts';
 import { statusOf } from '../pastes/identity.ts';
 import type { AuditEvent, Certificate, StoredAuthority } from '../store/store.ts';
 import { wholeNumber, wrongValue } from './arguments.ts';
+import { requireFree } from './database.ts';
 import { CommandError, UsageError } from './failures.ts';
 import {
   createNewFile, findCertificate, inSession, OPERATOR, type OperatorSession, READABLE_BY_ALL, readText, replaceFile,
@@ -140,9 +141,10 @@ async function requireNoSuccessor({ store, clock }: OperatorSession, { serial, h
   throw new CommandError(`${what}: pasted pki revoke ${successor.serial} ends that`);
 }
 
-export const crl: Run = (terminal, { options }) => inSession(terminal, async ({ revocationList }) => {
-  const { der } = await revocationList.current();
+export const crl: Run = (terminal, { options }) => inSession(terminal, async ({ config, revocationList }) => {
   const path = options.get('--out') ?? '-';
+  if (path !== '-') requireFree(path, config.databasePath, 'replace');
+  const { der } = await revocationList.current();
   const written = options.has('--der') ? der : Buffer.from(encodePem('X509 CRL', der));
   if (path === '-') terminal.stdout.write(written);
   else replaceFile(terminal, path, written);
@@ -160,7 +162,8 @@ export const renew: Run = (terminal, given) => inSession(terminal, async (sessio
   const createdAt = unixSeconds(terminal.clock);
   const validity = validityFrom(createdAt, session.config.pkiCaDays);
   const expiresAt = validity.notAfter;
-  if (expiresAt <= before.expiresAt) {
+  // One that was made while the clock was ahead may end sooner.
+  if (expiresAt <= before.expiresAt && createdAt >= before.createdAt) {
     const moments = `${isoSeconds(before.expiresAt)}, and would be until ${isoSeconds(expiresAt)}`;
     throw new CommandError(`the certificate authority is valid until ${moments}: raise ${SETTINGS.pkiCaDays.name}`);
   }

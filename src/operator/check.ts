@@ -18,7 +18,7 @@ import { adminDoubt, authorityDoubt } from '../pastes/upkeep.ts';
 import { type CheckDepth, SIDE_FILES } from '../store/backup.ts';
 import { placeOf } from '../store/database.ts';
 import { MIGRATIONS } from '../store/schema.ts';
-import { type StoredAuthority, type StoredCrl, StoreError } from '../store/store.ts';
+import { countedBytes, type StoredAuthority, type StoredCrl, type StoredUsage, StoreError } from '../store/store.ts';
 import { type Contents, type Examination, examineDatabase, measureRoom } from '../store/visit.ts';
 import { wholeNumber, wrongValue } from './arguments.ts';
 import { databaseFile } from './database.ts';
@@ -200,7 +200,17 @@ async function checkDatabase(config: Config, depth: CheckDepth, terminal: Termin
   const isOpen = isProduction(config) || isExposed(publicPlace(config, 0));
   const doubt = isOpen ? adminDoubt(config, contents.certificates) : undefined;
   const admin = doubt === undefined ? [] : [warn('admin', doubt)];
-  return [...findings, ...records, clock, ...admin, ...(await checkAuthority(config, contents, nowSeconds))];
+  const quota = checkQuota(config, contents.usage);
+  return [...findings, ...quota, ...records, clock, ...admin, ...(await checkAuthority(config, contents, nowSeconds))];
+}
+
+/** A quota that is used up refuses what is new as a full disk does, and no log says so. */
+function checkQuota({ maxStorageBytes, maxAnonBytes }: Config, usage: StoredUsage): Finding[] {
+  if (maxStorageBytes === 0) return [];
+  const used = countedBytes(usage);
+  const text = `${showBytes(used)} of the ${showBytes(maxStorageBytes)} of ${SETTINGS.maxStorageBytes.name} are used`;
+  if (used + maxAnonBytes <= maxStorageBytes) return [ok('quota', text)];
+  return [warn('quota', `${text}: new pastes, or the larger of them, are refused`)];
 }
 
 /** The contents are those of a sound database of this version alone. */
@@ -254,8 +264,11 @@ function checkClock(newestCreatedAt: number | null, nowSeconds: number): Finding
 async function checkAuthority(config: Config, { authority, crl }: Contents, nowSeconds: number): Promise<Finding[]> {
   const name = 'certificate authority';
   if (authority === undefined) return [ok(name, 'there is none')];
-  const { commonName, expiresAt } = authority;
-  const doubt = authorityDoubt(expiresAt, nowSeconds);
+  const { commonName, createdAt, expiresAt } = authority;
+  // Made while the clock was ahead. Its certificate is backdated by the margin.
+  const early = `is not valid before ${isoSeconds(createdAt)}, nor is what it issues: pasted pki ca renew`;
+  const isEarly = createdAt - CLOCK_MARGIN_SECONDS > nowSeconds;
+  const doubt = isEarly ? { level: 'error', message: early } : authorityDoubt(expiresAt, nowSeconds);
   return [
     doubt === undefined
       ? ok(name, `${JSON.stringify(commonName)}, valid until ${isoSeconds(expiresAt)}`)

@@ -74,7 +74,7 @@ function temporaryFolder(terminal: Terminal, beside = join(tmpdir(), 'pasted')) 
 }
 
 /** Throws CommandError when the name is taken, or is one that the database itself needs. */
-function requireFree(target: string, databasePath: string, existing: 'refuse' | 'replace'): void {
+export function requireFree(target: string, databasePath: string, existing: 'refuse' | 'replace'): void {
   const present = attempt(target, () => lstatSync(target, { throwIfNoEntry: false }));
   if (present !== undefined && !present.isFile()) throw new CommandError(`${target} is not a file`);
   if (present !== undefined && existing === 'refuse') {
@@ -123,7 +123,7 @@ export const restore: Run = async (terminal, given) => {
     `Restored ${path} from ${from}: ${heldText(pastes, contentBytes)}.`,
     ...(schemaVersion < MIGRATIONS.length ? [`Brought it from schema ${schemaVersion} to ${MIGRATIONS.length}.`] : []),
     ...(keptAs === null ? [] : [`The database that was there is now ${keptAs}.`]),
-    'What was deleted, read, burned or revoked since the backup was made is as it was then.',
+    'What was deleted, read, burned, banned, revoked or spent since the backup was made is as it was then.',
   ];
   report(terminal.stdout, given, {
     database: path, from, pastes, content_bytes: contentBytes, schema_version: schemaVersion, kept_as: keptAs,

@@ -41,8 +41,7 @@ export function draftBackup({ path, beside, mark }: { path: string; beside: stri
   opening.use(lockBackups(path));
   opening.defer(() => rmSync(notePath, { force: true }));
   opening.defer(() => removeWith(draftPath, ['-journal']));
-  const noted = existsSync(notePath) ? readFileSync(notePath, 'utf8') : '';
-  if (/\.[0-9a-f]{16}\.partial$/.test(noted)) removeWith(noted, ['-journal']);
+  removeNoted(notePath);
   // The note comes first: after a kill the next backup knows what to remove. The database's disk may be full.
   orUndefined(() => writeFileSync(notePath, draftPath, { mode: OWNER_ONLY_FILE }));
   closeSync(openSync(draftPath, 'wx', OWNER_ONLY_FILE));
@@ -58,6 +57,17 @@ export function draftBackup({ path, beside, mark }: { path: string; beside: stri
     discard,
     [Symbol.dispose]: discard,
   };
+}
+
+/** What one that was killed has left: copies of pastes. Throws when another one is under way, as draftBackup does. */
+export function removeDraft(path: string): void {
+  using _ = lockBackups(path);
+  removeNoted(`${path}-backup-note`);
+}
+
+function removeNoted(notePath: string): void {
+  const noted = existsSync(notePath) ? readFileSync(notePath, 'utf8') : '';
+  if (/\.[0-9a-f]{16}\.partial$/.test(noted)) removeWith(noted, ['-journal']);
 }
 
 function lockBackups(path: string): DatabaseLock {

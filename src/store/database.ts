@@ -41,7 +41,8 @@ const LAYOUT = [
  * before the commit, where no reader sees it, and with 8 MiB nothing was quicker.
  */
 const WRITING = [
-  'PRAGMA synchronous = FULL', `PRAGMA journal_size_limit = ${WAL_LIMIT_BYTES}`,
+  'PRAGMA synchronous = FULL',
+  `PRAGMA journal_size_limit = ${WAL_LIMIT_BYTES}`,
   `PRAGMA wal_autocheckpoint = ${WAL_LIMIT_BYTES / PAGE_BYTES}`,
 ];
 

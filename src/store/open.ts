@@ -1,7 +1,7 @@
 // Opens the store, and offers what the rest of the program may ask of it. Each invariant is one call, decided in one
 // transaction; ids and times are parameters.
 
-import { rmSync, statSync } from 'node:fs';
+import { existsSync, rmSync, statSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
 import { setImmediate, setTimeout } from 'node:timers/promises';
 import type { Worker } from 'node:worker_threads';
@@ -51,8 +51,10 @@ export async function openStore({ path: name, clock, log, thread }: StoreOptions
   try {
     refuseOtherFiles(path);
     createFile(path);
-    // What a restore that was ended left: copies of pastes that may burn or be deleted from here on.
+    // What a restore or a backup that was ended left: copies of pastes that may burn or be deleted from here on.
     for (const suffix of ['', '-journal', '-shm', '-wal']) orUndefined(() => rmSync(`${path}-restore-draft${suffix}`));
+    const isNoted = existsSync(`${path}-backup-note`);
+    if (isNoted) await import('./backup.ts').then(({ removeDraft }) => removeDraft(path)).catch(() => {});
     writer = await startWriter(path, clock, log, thread);
     const reader = openReader(path, (db) => {
       const lookups = prepareLookups(db);

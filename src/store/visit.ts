@@ -14,7 +14,7 @@ import {
 } from './database.ts';
 import { faultsOf } from './governing.ts';
 import { type AwaitableOf, openReader, prepareLookups, type StoreOptions } from './open.ts';
-import { auditTailLookups } from './records.ts';
+import { auditTailLookups, prepareUsage } from './records.ts';
 import { APPLICATION_ID, MIGRATIONS, schemaVersionOf } from './schema.ts';
 import {
   asStoreError, type AuditEntry, type AuditFilter, type Database, DatabaseInUseError, describe, failureOf,
@@ -266,6 +266,7 @@ function contentsOf(db: DatabaseSync) {
   return {
     ...(counted.get() as Counts<'certificates'> & Moments<'newestCreatedAt'>),
     holdings: holdingsOf(db),
+    usage: prepareUsage(db)(),
     authority: findAuthority(),
     crl: findCrl(),
     faults: faultsOf(db),

@@ -26,6 +26,14 @@ function recordMany(antiflood: Antiflood, count: number, nowMs: number): void {
   for (let done = 0; done < count; done += 1) antiflood.record(nowMs, freshToken());
 }
 
+test('record: one more than the threshold is remembered at least, whatever order tokens are shown in', () => {
+  for (const [maxEntries, bits] of [[10_000, 28], [10, 22], [1, 22]] as const) {
+    const antiflood = floodOf({ maxEntries });
+    for (let seconds = 300; seconds > 0; seconds -= 1) antiflood.record(0, { nonce: `of ${seconds}`, expiresAt: seconds });
+    assert.equal(antiflood.difficultyBits(0), bits, `${maxEntries} entries`);
+  }
+});
+
 test('difficultyBits: rises a step for each threshold that the count is above, up to the maximum', () => {
   const cases = [
     [0, 20], [1, 20], [29, 20], [30, 20], [31, 22], [60, 22], [61, 24], [90, 24], [91, 26], [120, 26], [121, 28],

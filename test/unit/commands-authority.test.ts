@@ -79,6 +79,18 @@ test('pki ca renew --json: one object on one line', async (t) => {
   });
 });
 
+test('pki ca renew: an authority that was made while the clock was ahead may end sooner', async (t) => {
+  const desk = openDesk(t);
+  await desk.createAdmin();
+  const db = new DatabaseSync(desk.databasePath);
+  db.exec(`UPDATE authority SET created_at = created_at + ${700 * DAY}, expires_at = expires_at + ${700 * DAY}`);
+  db.close();
+  const { code, stdout, stderr } = await desk.pasted(['pki', 'ca', 'renew', '--json']);
+  assert.deepEqual([code, stderr], [0, '']);
+  assert.equal((JSON.parse(stdout) as { expires_at: number }).expires_at, NOW + 3650 * DAY);
+  assert.equal((await desk.pasted(['pki', 'ca', 'renew'])).code, 1, 'once more');
+});
+
 test('pki ca renew: refuses an end that is no later, and says which setting to raise; a second more is taken', async (t) => {
   const desk = openDesk(t);
   await desk.createAdmin();

@@ -9,7 +9,9 @@ import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { DAY_SECONDS } from '../../src/core/time.ts';
 import { damageOf, restoreDatabase } from '../../src/store/backup.ts';
+import { prepareUsage } from '../../src/store/records.ts';
 import { MIGRATIONS, PAGE_BYTES, schemaVersionOf } from '../../src/store/schema.ts';
+import { countedBytes } from '../../src/store/store.ts';
 import { check, levelOf } from '../support/checked.ts';
 import { damage, fill, inStore, makeNewer, makeOldest, makeStranger } from '../support/databases.ts';
 import { saying, startNode } from '../support/imitated-store.ts';
@@ -320,6 +322,11 @@ test('check: the authority, its key, and its revocation list', async (t) => {
   assert.deepEqual([wrong.code, levelOf(wrong, 'authority key')], [1, 'fail']);
   assert.ok(!wrong.found.get('authority key')!.includes('wrong-canary'));
 
+  // Made by a clock that was ahead: nobody accepts what it issues. Its certificate begins five minutes before.
+  const early = async (seconds: number) => (await check(t, { databasePath, laterSeconds: -seconds })).found.get(name);
+  assert.match((await early(5 * 60))!, /^ok /);
+  assert.match((await early(5 * 60 + 1))!, /^fail is not valid before .*: pasted pki ca renew$/);
+
   const environment = { SERVICE_PKI_CA_PASSWORD: '' };
   for (const [days, level, crlLevel] of [
     [6, 'ok', 'ok'], [7, 'ok', 'warn'], [3559, 'ok', 'warn'], [3560, 'warn', 'warn'], [3619, 'warn', 'warn'],
@@ -370,6 +377,20 @@ test('check: the certificate for TLS, its key and its days', async (t) => {
   rmSync(certificate);
   assert.match((await check(t, { databasePath, environment })).found.get(name)!, /^fail SERVICE_TLS_CERT: .*ENOENT/);
   assert.equal((await check(t, { databasePath })).found.has(name), false);
+});
+
+test('check: a quota that has no room for another paste', async (t) => {
+  const { databasePath } = openDesk(t);
+  await fill(databasePath, 1);
+  using db = new DatabaseSync(databasePath, { readOnly: true });
+  const used = countedBytes(prepareUsage(db)());
+  const quota = async (size: string) => (
+    await check(t, { databasePath, environment: { SERVICE_MAX_STORAGE: size, SERVICE_MAX_ANON: '1000' } })
+  ).found.get('quota');
+  assert.equal(await quota('0'), undefined);
+  assert.match((await quota(String(used + 1000)))!, /^ok .* of SERVICE_MAX_STORAGE are used$/);
+  assert.match((await quota(String(used + 999)))!, /^warn .* are used: new pastes, or the larger of them, are refused$/);
+  assert.match((await quota('20'))!, /^warn .* of the 20 bytes of SERVICE_MAX_STORAGE are used: /);
 });
 
 test('check, restore: what runs with each change, or says what a row is, is that of this program, word for word', async (t) => {

@@ -233,6 +233,17 @@ test('pki crl: the current list in PEM or DER, on standard output or in a file t
   assert.deepEqual(readdirSync(folder).filter((name) => name.startsWith('ca.crl')), ['ca.crl']);
 });
 
+test('pki crl: no file of the database is replaced by the list', async (t) => {
+  const { databasePath, pasted, createAdmin } = openDesk(t);
+  await createAdmin();
+  const before = readFileSync(databasePath);
+  for (const path of [databasePath, `${databasePath}-wal`]) {
+    const said = `pasted: ${path} belongs to the database itself\n`;
+    assert.deepEqual(await pasted(['pki', 'crl', '--out', path]), { code: 1, stdout: '', stderr: said });
+  }
+  assert.deepEqual(readFileSync(databasePath), before);
+});
+
 test('pki crl: a list to be made needs the password of the authority', async (t) => {
   const { folder, pasted, createAdmin } = openDesk(t);
   await createAdmin();
@@ -250,12 +261,12 @@ test('pki crl --out: a file that cannot be written is 1, and leaves nothing besi
   const { folder, pasted, createAdmin } = openDesk(t);
   const { file } = await createAdmin();
   for (const [path, reason] of [
-    [join(folder, 'missing', 'ca.crl'), 'ENOENT'],
-    [join(file, 'ca.crl'), 'ENOTDIR'],
-    [folder, 'EISDIR'],
+    [join(folder, 'missing', 'ca.crl'), 'cannot be written (ENOENT)'],
+    [join(file, 'ca.crl'), 'cannot be written (ENOTDIR)'],
+    [folder, 'is not a file'],
   ] as const) {
     const { code, stderr } = await pasted(['pki', 'crl', '--out', path]);
-    assert.deepEqual([code, stderr], [1, `pasted: ${path} cannot be written (${reason})\n`]);
+    assert.deepEqual([code, stderr], [1, `pasted: ${path} ${reason}\n`]);
   }
   assert.deepEqual(readdirSync(folder).sort(), ['admin.p12', 'pasted.db', 'pasted.db-lock']);
 });

@@ -96,7 +96,7 @@ test('restore: the backup is served, and the database that was there is kept', a
   assert.deepEqual(stdout.split('\n'), [
     `Restored ${databasePath} from ${backup}: 4 pastes with 750.5 KiB of content.`,
     `The database that was there is now ${join(folder, KEPT)}.`,
-    'What was deleted, read, burned or revoked since the backup was made is as it was then.',
+    'What was deleted, read, burned, banned, revoked or spent since the backup was made is as it was then.',
     '',
   ]);
   assert.deepEqual(readFileSync(backup), before);

@@ -62,6 +62,17 @@ test('startWarnings: none with a proxy secret, none outside production', () => {
   assert.deepEqual(startWarnings(testConfig({ environment: '', pkiEnabled: true }), false), []);
 });
 
+test('startWarnings: trusted proxies that are everyone', () => {
+  const warnings = (trustedProxies: readonly string[]) => (
+    startWarnings(testConfig({ environment: 'production', proxySecret: 'hush', trustedProxies }), false)
+  );
+  assert.deepEqual(warnings(['10.0.0.0/8', '::1', '0.0.0.0/1']), []);
+  for (const everyone of ['0.0.0.0/0', '::/0']) {
+    const said = `SERVICE_TRUSTED_PROXIES has ${everyone}, which is everyone: limits by address hold for nobody; name the proxies alone`;
+    assert.deepEqual(warnings(['::1', everyone]), [said]);
+  }
+});
+
 test('startWarnings: none with TLS of our own, where a header makes nobody somebody', () => {
   const tls = { tlsCertPath: '/server.crt', tlsKeyPath: '/server.key' };
   assert.deepEqual(startWarnings(testConfig({ environment: 'production', ...PKI, ...tls }), false), []);

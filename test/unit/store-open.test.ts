@@ -9,7 +9,7 @@ import {
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import test from 'node:test';
-import { restoreDatabase } from '../../src/store/backup.ts';
+import { draftBackup, restoreDatabase } from '../../src/store/backup.ts';
 import { freeBytes, openReading, openWriting } from '../../src/store/database.ts';
 import { openReader, openStore, prepareLookups } from '../../src/store/open.ts';
 import { APPLICATION_ID, migrate, MIGRATIONS } from '../../src/store/schema.ts';
@@ -251,6 +251,21 @@ test('openStore: a link, and a link to it, mean the file that they lead to, also
   const loop = join(folder, 'loop.db');
   symlinkSync('loop.db', loop);
   await assert.rejects(open(loop), StoreError);
+});
+
+test('openStore: what a backup that was killed has left goes, and that of one under way stays', async (t) => {
+  const path = join(temporaryFolder(t), 'pasted.db');
+  await (await open(path)).close();
+  const beside = join(temporaryFolder(t), 'backup.db');
+  const left = join(dirname(beside), 'backup.0123456789abcdef.partial');
+  writeFileSync(left, 'content that has burned since');
+  writeFileSync(`${left}-journal`, 'content');
+  writeFileSync(`${path}-backup-note`, left);
+  await (await open(path)).close();
+  assert.deepEqual(readdirSync(dirname(beside)), []);
+  using draft = draftBackup({ path, beside, mark: 'fedcba9876543210' });
+  await (await open(path)).close();
+  assert.ok(existsSync(draft.path));
 });
 
 test('openStore: by a link, the reserve and the room are those of the disk that has the file', async (t) => {
