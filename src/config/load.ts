@@ -228,6 +228,7 @@ export function startWarnings(config: Config, isExposed: boolean): string[] {
   const [secret, pki] = [SETTINGS.proxySecret.name, SETTINGS.pkiEnabled.name];
   // With TLS of our own nobody is believed who has not shown a certificate.
   const isOpen = config.proxySecret === '' && config.tlsCertPath === '';
+  const everyone = config.trustedProxies.find((network) => network.endsWith('/0'));
   const ofListening = !isProduction(config) && !isExposed ? [] : [
     isOpen && `${secret} is not set: whoever reaches this port can present any certificate fingerprint in ` +
       'X-SSL-Client-SHA1',
@@ -235,6 +236,8 @@ export function startWarnings(config: Config, isExposed: boolean): string[] {
       'the admin are open to whoever knows a fingerprint',
     config.pkiEnabled && config.pkiCaPassword === '' &&
       `${pki} is on without ${SETTINGS.pkiCaPassword.name}: nothing can be issued`,
+    everyone !== undefined && `${SETTINGS.trustedProxies.name} has ${everyone}, which is everyone: limits by address ` +
+      'hold for nobody; name the proxies alone',
   ];
   return [...ofListening, ...clusterWarnings(config)].filter((warning) => warning !== false);
 }

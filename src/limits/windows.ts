@@ -129,6 +129,8 @@ export interface ShownToken {
 export class Antiflood {
   readonly #config: Config;
   readonly #windowMs: number;
+  /** Fewer than one more than the threshold could never raise anything. */
+  readonly #maxEntries: number;
   readonly #isOff: boolean;
   readonly #highestLevel: number;
   readonly #requests = new Fifo<number>();
@@ -143,6 +145,7 @@ export class Antiflood {
     const { powDifficultyBits: baseBits, antifloodThreshold, antifloodStepBits, antifloodMaxBits } = config;
     this.#config = config;
     this.#windowMs = config.antifloodWindowSeconds * 1000;
+    this.#maxEntries = Math.max(config.antifloodMaxEntries, antifloodThreshold + 1);
     // Without proof-of-work there is nothing to raise. A base above the maximum stays as it is.
     this.#isOff = baseBits === 0 || antifloodThreshold === 0 || antifloodStepBits === 0 || antifloodMaxBits <= baseBits;
     this.#highestLevel = Math.ceil((antifloodMaxBits - baseBits) / antifloodStepBits);
@@ -150,12 +153,12 @@ export class Antiflood {
 
   /** Counts a request that has done its work, unless its token was counted before, in whichever window. */
   record(nowMs: number, token: ShownToken): void {
-    const { antifloodThreshold: threshold, antifloodMaxEntries } = this.#config;
+    const { antifloodThreshold: threshold } = this.#config;
     if (this.#isOff || !this.#isFirstUse(token)) return;
     this.#decay(nowMs);
     this.#calmSinceMs = Math.max(this.#calmSinceMs, Math.min(nowMs, this.#atMostSinceMs(this.#level * threshold)));
     dropAged(this.#requests, this.#windowMs, nowMs);
-    if (this.#requests.length === Math.max(antifloodMaxEntries, threshold + 1)) this.#requests.dropOldest();
+    if (this.#requests.length === this.#maxEntries) this.#requests.dropOldest();
     this.#requests.push(nowMs);
     const reached = Math.min(this.#highestLevel, Math.ceil((this.#requests.length - threshold) / threshold));
     if (reached <= this.#level) return;
@@ -196,7 +199,7 @@ export class Antiflood {
   #isFirstUse({ nonce, expiresAt }: ShownToken): boolean {
     if (this.#forgottenUntil - expiresAt > this.#config.powTtlSeconds + HOUR_SECONDS) this.#forgottenUntil = -Infinity;
     if (expiresAt <= this.#forgottenUntil || this.#nonces.has(nonce)) return false;
-    if (this.#tokens.length === this.#config.antifloodMaxEntries) {
+    if (this.#tokens.length === this.#maxEntries) {
       const forgotten = this.#tokens.at(0);
       this.#tokens.dropOldest();
       this.#nonces.delete(forgotten.nonce);
