@@ -18,9 +18,7 @@ async function start(): Promise<void> {
   const words = process.argv.slice(2);
   const serves = words.length === 0 || words.join(' ') === 'serve';
   const { outputTo } = await import('./ops/log.ts');
-  const { stdout: stream } = process;
-  const stdout = outputTo(serves ? stream : (await import('./operator/terminal.ts')).wholeFiles(stream));
-  const stderr = outputTo(process.stderr);
+  const [stdout, stderr] = [outputTo(process.stdout), outputTo(process.stderr)];
   let fatalListener: ((error: unknown) => void) | undefined;
 
   async function end(code: number): Promise<void> {

@@ -1,7 +1,6 @@
 // What a command may see and do of its process, and what it prints there. main.ts makes a Terminal, and so do tests.
 
-import { fstatSync, writeSync } from 'node:fs';
-import { type Readable, Writable } from 'node:stream';
+import type { Readable } from 'node:stream';
 import type { Worker } from 'node:worker_threads';
 import type { Environment, ReadFile } from '../config/load.ts';
 import { type Clock, showCount } from '../core/time.ts';
@@ -56,21 +55,6 @@ export type Input = Readable & { readonly isTTY?: boolean };
 /** One line of JSON with --json, text for people otherwise. */
 export function report(output: Output, { options }: Given, json: object, text: string): void {
   output.write(options.has('--json') ? `${JSON.stringify(json)}\n` : text);
-}
-
-/** node's own stream to a file writes once, and does not look whether a disk that gets full took all of it. */
-export function wholeFiles(stream: Writable & { readonly fd: number }): Writable {
-  if (!fstatSync(stream.fd).isFile()) return stream;
-  return new Writable({
-    write: (chunk: Uint8Array, _encoding, done) => {
-      try {
-        for (let written = 0; written < chunk.length; ) written += writeSync(stream.fd, chunk, written);
-        done();
-      } catch (error) {
-        done(error as Error);
-      }
-    },
-  });
 }
 
 export function printWarnings({ stderr }: Terminal, warnings: readonly string[]): void {

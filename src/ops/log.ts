@@ -1,6 +1,7 @@
 // How events are written down: JSON lines in production, lines for people elsewhere. That no secret is in one is up to
 // the callers. Below, standard output and standard error, which a reader of the log may not hold up.
 
+import { fstatSync, writeSync } from 'node:fs';
 import type { Writable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { codeOf, type Log, type LogDetails, type LogEntry } from '../core/events.ts';
@@ -106,7 +107,9 @@ const MAX_WAITING_BYTES = 4 * 1024 * 1024;
 const DRAIN_MS = 1000;
 
 /** A reader that goes away or is slow neither ends the process nor fills memory. */
-export function outputTo(stream: Writable) {
+export function outputTo(stream: Writable & { readonly fd?: number }) {
+  const file = stream.fd !== undefined && fstatSync(stream.fd).isFile() ? stream.fd : undefined;
+  let isCut = false;
   let isClosed = false;
   let lostBy: string | undefined;
   const lose = (error: Error): void => {
@@ -116,10 +119,25 @@ export function outputTo(stream: Writable) {
   };
   // Without a listener a closed pipe would be an uncaught error, whose report is an error again.
   stream.on('error', lose);
+
+  /** Whether a disk that gets full took all, at which node's own stream does not look. What was cut ends its line. */
+  function writeToFile(descriptor: number, bytes: Uint8Array): boolean {
+    const all = isCut ? Buffer.concat([Buffer.from('\n'), bytes]) : bytes;
+    let taken = 0;
+    try {
+      while (taken < all.length) taken += writeSync(descriptor, all, taken);
+    } catch (error) {
+      lose(error as Error);
+    }
+    isCut = taken < all.length && (isCut || taken > 0);
+    return taken === all.length;
+  }
+
   return {
     /** False when it could not take them, which are then lost: nobody reads, or not fast enough. Never waits. */
     write: (written: string | Uint8Array): boolean => {
       if (isClosed || stream.writableLength > MAX_WAITING_BYTES) return false;
+      if (file !== undefined) return writeToFile(file, Buffer.from(written as string));
       stream.write(written);
       return true;
     },
@@ -127,6 +145,7 @@ export function outputTo(stream: Writable) {
     writeWhole: (written: Uint8Array) => new Promise<boolean>((resolve) => {
       // After an error, a stream of Node's no longer says what becomes of what is written to it.
       if (lostBy !== undefined) return resolve(false);
+      if (file !== undefined) return resolve(writeToFile(file, written));
       stream.write(written, (error) => {
         if (error) lose(error);
         resolve(!error);

@@ -1,10 +1,14 @@
-// ops/log.ts: readers that go away or do not keep up.
+// ops/log.ts: readers that go away or do not keep up, and files on a disk that gets full.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
+import { closeSync, openSync, readFileSync, rmSync } from 'node:fs';
+import { join } from 'node:path';
 import { Writable } from 'node:stream';
 import { test } from 'node:test';
 import { outputTo } from '../../src/ops/log.ts';
+import { smallFileSystem } from '../support/small-file-system.ts';
+import { fillDisk } from '../support/small-node.ts';
 
 /** A stream whose reader takes one piece whenever the test says so. */
 function slowStream() {
@@ -140,4 +144,25 @@ test('drain: gives up after a second on a reader that has stopped reading', asyn
   assert.equal(isDrained, false);
   t.mock.timers.tick(1);
   await drained;
+});
+
+test('outputTo: what a full disk cut off is told, ends its line, and what has room again is whole', async (t) => {
+  const folder = smallFileSystem(t, 1);
+  if (folder === undefined) return t.skip('this user may not mount a file system');
+  const [path, filler] = [join(folder, 'log'), join(folder, 'filler')];
+  const fd = openSync(path, 'a');
+  t.after(() => closeSync(fd));
+  const output = outputTo(Object.assign(new Writable(), { fd }));
+  assert.equal(output.write('first\n'), true);
+  fillDisk(filler);
+  assert.equal(output.write(`${'x'.repeat(10_000)}\n`), false);
+  assert.equal(output.write('second\n'), false);
+  assert.equal(await output.writeWhole(Buffer.from('third\n')), false);
+  rmSync(filler);
+  assert.equal(output.write('fourth\n'), true);
+  assert.equal(output.write('fifth\n'), true);
+  const lines = readFileSync(path, 'utf8').split('\n');
+  assert.deepEqual(lines.with(1, 'x'), ['first', 'x', 'fourth', 'fifth', '']);
+  assert.match(lines[1]!, /^x{1,9999}$/);
+  assert.equal(output.whyLost(), 'ENOSPC');
 });
