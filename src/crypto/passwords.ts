@@ -55,11 +55,9 @@ function storedText(salt: Uint8Array, key: Uint8Array): string {
 
 // Secrets that are presented again and again, compared in constant time.
 
-const COMPARING_KEY_BYTES = 32;
-
 /** By HMACs under a new key: `timingSafeEqual` throws for another length, and so would say how long the secret is. */
 export function secretMatcher(secret: Uint8Array, random: RandomBytes): (presented: Uint8Array) => boolean {
-  const key = hmacKey(random(COMPARING_KEY_BYTES));
+  const key = hmacKey(random(KEY_BYTES));
   const expected = hmacSha256(key, secret);
   return (presented) => timingSafeEqual(hmacSha256(key, presented), expected);
 }

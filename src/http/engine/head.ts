@@ -142,10 +142,8 @@ export function prefersText(accept: readonly string[]): boolean {
 
 /** The same of text/html, which must be named, as every browser does: whoever takes `text/*` has text/plain in mind. */
 export function prefersHtml(accept: readonly string[]): boolean {
-  return accept.some((line) => NAMES_HTML.test(line)) && outweighJson(accept, ['text/html']);
+  return accept.some((line) => /text\/html/i.test(line)) && outweighJson(accept, ['text/html']);
 }
-
-const NAMES_HTML = /text\/html/i;
 
 /** The most specific range that matches decides, not the greatest weight. */
 function outweighJson(accept: readonly string[], ranges: readonly string[]): boolean {
@@ -172,7 +170,6 @@ export function requestIdOf(headers: HeaderLines, newUuid: () => string): string
 /** A name or IPv4. The longest name of the DNS has 253 characters; systemd-resolved has names such as `_gateway`. */
 const NAMED = /^([A-Za-z0-9_](?:[A-Za-z0-9._-]{0,251}[A-Za-z0-9._])?)(?::(\d{1,5}))?$/;
 const BRACKETED = /^\[([0-9A-Fa-f:.]{2,45})\](?::(\d{1,5}))?$/;
-const MAX_PORT = 65535;
 
 /** Whether the text is `name[:port]`, `v4[:port]` or `[v6][:port]`. */
 export function isWellFormedHost(text: string): boolean {
@@ -185,7 +182,7 @@ function readHost(text: string): readonly string[] | null {
   const read = named ?? BRACKETED.exec(text);
   const [, host = '', port] = read ?? [];
   if (named === null && !isIPv6(host)) return null;
-  return port === undefined || (Number(port) >= 1 && Number(port) <= MAX_PORT) ? read : null;
+  return port === undefined || (Number(port) >= 1 && Number(port) <= 65535) ? read : null;
 }
 
 /** The address and port as a URL writes them. */
