@@ -89,9 +89,8 @@ async function make(
   const issuer = signer.certificate && readIssuer(signer.certificate);
   const identifiers = [extension(OIDS.subjectKeyIdentifier, octetString(keyIdentifier(spki)))];
   if (issuer !== undefined) identifiers.push(authorityKeyIdentifier(issuer.keyIdentifier));
-  const v3 = integer(2);
   const tbsCertificate = seq(
-    explicit(0, v3),
+    explicit(0, integer(2)), // v3
     certificateSerialNumber(serial),
     ECDSA_WITH[digest],
     issuer?.name ?? subject,
@@ -118,9 +117,7 @@ async function make(
  * copied since verifiers compare bytes. A DerError for anything but version 3 with the latter and no unique ids.
  * To read it again would cost 0.1 ms of processor, for each that it issues.
  */
-export const readIssuer = onceForEach(parseIssuer);
-
-function parseIssuer(certificate: Uint8Array) {
+export const readIssuer = onceForEach((certificate: Uint8Array) => {
   const { sequence, integer: number, bitString: bits } = TAGS;
   const [tbs] = components(readDer(certificate), sequence, sequence, bits);
   const fields = [contextTag(0), number, sequence, sequence, sequence, sequence, sequence, contextTag(3)] as const;
@@ -133,7 +130,7 @@ function parseIssuer(certificate: Uint8Array) {
   if (extnValue === undefined) throw new DerError('certificate without subjectKeyIdentifier');
   const keyIdentifier = readDer(extnValue.content).content;
   return { name: subject.encoding, keyIdentifier, parsed: new X509Certificate(certificate) };
-}
+});
 
 /** SHA-256, as browsers and `openssl x509 -fingerprint -sha256` show it. */
 export function shownFingerprint(certificate: Uint8Array): string {

@@ -113,9 +113,8 @@ export async function makeCrl(
   const list = entries.length === 0 ? [] : [seq(...entries)];
   // It may be megabytes, which seq and signed copy once more each.
   await setImmediate();
-  const v2 = integer(1);
   const tbsCertList = seq(
-    v2,
+    integer(1), // v2
     ECDSA_WITH.sha384,
     issuer.name,
     time(thisUpdate),
