@@ -138,10 +138,9 @@ function checkReplica(databasePath: string, nowSeconds: number): Finding[] {
     return [warn(name, `${since}, the last time at ${isoSeconds(changedAt)}: Litestream does not run, or is held up`)];
   }
   const isBehind = kept.length > 1 && oldest < nowSeconds - COPIES_KEPT_SECONDS;
+  if (!isBehind) return [ok(name, `the last change was copied at ${isoSeconds(newest)}`)];
   const doubt = 'Litestream does not run, or cannot reach it';
-  return isBehind
-    ? [warn(name, `may have nothing of what changed since ${isoSeconds(oldest)}: ${doubt}`)]
-    : [ok(name, `the last change was copied at ${isoSeconds(newest)}`)];
+  return [warn(name, `may have nothing of what changed since ${isoSeconds(oldest)}: ${doubt}`)];
 }
 
 /** The notice comes while an operator can still do something. */
