@@ -108,8 +108,6 @@ const DRAIN_MS = 1000;
 
 /** A reader that goes away or is slow neither ends the process nor fills memory. */
 export function outputTo(stream: Writable & { readonly fd?: number }) {
-  const file = stream.fd !== undefined && fstatSync(stream.fd).isFile() ? stream.fd : undefined;
-  let isCut = false;
   let isClosed = false;
   let lostBy: string | undefined;
   const lose = (error: Error): void => {
@@ -119,25 +117,13 @@ export function outputTo(stream: Writable & { readonly fd?: number }) {
   };
   // Without a listener a closed pipe would be an uncaught error, whose report is an error again.
   stream.on('error', lose);
-
-  /** Whether a disk that gets full took all, at which node's own stream does not look. What was cut ends its line. */
-  function writeToFile(descriptor: number, bytes: Uint8Array): boolean {
-    const all = isCut ? Buffer.concat([Buffer.from('\n'), bytes]) : bytes;
-    let taken = 0;
-    try {
-      while (taken < all.length) taken += writeSync(descriptor, all, taken);
-    } catch (error) {
-      lose(error as Error);
-    }
-    isCut = taken < all.length && (isCut || taken > 0);
-    return taken === all.length;
-  }
-
+  const { fd } = stream;
+  const writeToFile = fd !== undefined && fstatSync(fd).isFile() ? fileWriter(fd, lose) : undefined;
   return {
     /** False when it could not take them, which are then lost: nobody reads, or not fast enough. Never waits. */
     write: (written: string | Uint8Array): boolean => {
       if (isClosed || stream.writableLength > MAX_WAITING_BYTES) return false;
-      if (file !== undefined) return writeToFile(file, Buffer.from(written as string));
+      if (writeToFile !== undefined) return writeToFile(Buffer.from(written as string));
       stream.write(written);
       return true;
     },
@@ -145,7 +131,7 @@ export function outputTo(stream: Writable & { readonly fd?: number }) {
     writeWhole: (written: Uint8Array) => new Promise<boolean>((resolve) => {
       // After an error, a stream of Node's no longer says what becomes of what is written to it.
       if (lostBy !== undefined) return resolve(false);
-      if (file !== undefined) return resolve(writeToFile(file, written));
+      if (writeToFile !== undefined) return resolve(writeToFile(written));
       stream.write(written, (error) => {
         if (error) lose(error);
         resolve(!error);
@@ -158,5 +144,21 @@ export function outputTo(stream: Writable & { readonly fd?: number }) {
       if (isClosed || stream.writableLength === 0) return;
       await Promise.race([new Promise((resolve) => stream.write('', resolve)), delay(DRAIN_MS)]);
     },
+  };
+}
+
+/** Whether a disk that gets full took all, at which node's own stream does not look. What was cut ends its line. */
+function fileWriter(descriptor: number, lose: (error: Error) => void) {
+  let isCut = false;
+  return (bytes: Uint8Array): boolean => {
+    const all = isCut ? Buffer.concat([Buffer.from('\n'), bytes]) : bytes;
+    let taken = 0;
+    try {
+      while (taken < all.length) taken += writeSync(descriptor, all, taken);
+    } catch (error) {
+      lose(error as Error);
+    }
+    isCut = taken < all.length && (isCut || taken > 0);
+    return taken === all.length;
   };
 }

@@ -162,7 +162,7 @@ test('auth_failure: the entry and the log line say who, from where and why', asy
 });
 
 test('auth_failure: no more than 60 a minute and client address are written, whatever the certificate', async (t) => {
-  const app = await startApp(t);
+  const app = await startApp(t, { maxConnectionsPerClient: 0 });
   const fingerprints = [0, 1].map(() => insertCertificate(app.config.databasePath, { revokedAt: CREATED_AT }).fingerprint);
   const fail = async (times: number, address: string): Promise<void> => {
     const requests = Array.from({ length: times }, (_, turn) =>

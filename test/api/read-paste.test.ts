@@ -281,7 +281,7 @@ async function flood(
 }
 
 test('GET /{id}: wrong passwords on 200 connections of one address leave another\'s right one answered', async (t) => {
-  const app = await startApp(t);
+  const app = await startApp(t, { maxConnectionsPerClient: 0 });
   const id = await app.store('x', PASSWORD);
   const ask = (address: string, password: string, path = `/${id}`, options: RequestInit = {}): Promise<Response> =>
     app.request(path, { headers: { 'X-Forwarded-For': address, 'X-Paste-Password': password }, ...options });
@@ -295,7 +295,7 @@ test('GET /{id}: wrong passwords on 200 connections of one address leave another
 });
 
 test('PUT /{id}: passwords set on 200 connections of one address leave another\'s reading answered', async (t) => {
-  const app = await startApp(t);
+  const app = await startApp(t, { maxConnectionsPerClient: 0 });
   const owner = presenting(newFingerprint());
   const own = await app.store('own', owner);
   const id = await app.store('x', PASSWORD);
