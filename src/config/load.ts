@@ -238,6 +238,11 @@ export function startWarnings(config: Config, isExposed: boolean): string[] {
       `${pki} is on without ${SETTINGS.pkiCaPassword.name}: nothing can be issued`,
     everyone !== undefined && `${SETTINGS.trustedProxies.name} has ${everyone}, which is everyone: limits by address ` +
       'hold for nobody; name the proxies alone',
+    config.maxConnections <= config.maxConnectionsPerClient && `${SETTINGS.maxConnections.name} is not above ` +
+      `${SETTINGS.maxConnectionsPerClient.name}: one client can take all connections`,
+    config.pkiEnabled && config.registerBy === 'open' && config.registerPowDifficultyBits === 0 &&
+      config.rateMax === 0 &&
+      `${SETTINGS.registerPowDifficultyBits.name} and ${SETTINGS.rateMax.name} are 0: nothing bounds registrations`,
   ];
   return [...ofListening, ...clusterWarnings(config)].filter((warning) => warning !== false);
 }

@@ -73,6 +73,22 @@ test('startWarnings: trusted proxies that are everyone', () => {
   }
 });
 
+test('startWarnings: what leaves a limit without effect', () => {
+  const warnings = (overrides: Partial<Config>) => (
+    startWarnings(testConfig({ environment: 'production', proxySecret: 'hush', ...overrides }), false)
+  );
+  assert.deepEqual(warnings({ maxConnections: 51, maxConnectionsPerClient: 50 }), []);
+  const taken = 'SERVICE_MAX_CONNECTIONS is not above SERVICE_MAX_CONNECTIONS_PER_CLIENT: one client can take all connections';
+  assert.deepEqual(warnings({ maxConnections: 50, maxConnectionsPerClient: 50 }), [taken]);
+  assert.deepEqual(warnings({ maxConnections: 50, maxConnectionsPerClient: 0 }), [], 'it was switched off');
+  const unbound = { ...PKI, registerBy: 'open', registerPowDifficultyBits: 0, rateMax: 0 } as const;
+  const said = 'SERVICE_REGISTER_POW and SERVICE_RATE_MAX are 0: nothing bounds registrations';
+  assert.deepEqual(warnings(unbound), [said]);
+  for (const bound of [{ pkiEnabled: false }, { registerBy: 'invite' }, { registerPowDifficultyBits: 1 }, { rateMax: 1 }] as const) {
+    assert.deepEqual(warnings({ ...unbound, ...bound }), []);
+  }
+});
+
 test('startWarnings: none with TLS of our own, where a header makes nobody somebody', () => {
   const tls = { tlsCertPath: '/server.crt', tlsKeyPath: '/server.key' };
   assert.deepEqual(startWarnings(testConfig({ environment: 'production', ...PKI, ...tls }), false), []);

@@ -6,6 +6,7 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 import test from 'node:test';
 import { MIB } from '../../src/core/time.ts';
 import { Connections } from '../../src/http/engine/connections.ts';
+import type { Origin, Request } from '../../src/http/engine/request.ts';
 import { testConfig } from '../support/test-config.ts';
 
 const RATE = 1000;
@@ -93,6 +94,33 @@ test('Connections: who sends a megabyte of mere TLS in a second is cut off, and 
 
   assert.equal(await dial('192.0.2.9')(2 * MIB, 0), true);
   assert.equal(admits('192.0.2.9'), true, 'a trusted proxy');
+});
+
+test('Connections: of too many of a client behind a proxy the first is cut off that has nothing left to send', async () => {
+  const connections = new Connections(testConfig({ maxConnectionsPerClient: 2, trustedProxies: ['192.0.2.1'] }));
+  const origin = { isForwarded: true, clientAddress: '203.0.113.1' } as Origin;
+  const ask = (socket: FakeSocket): boolean => {
+    const peer = connections.peerOf(socket as unknown as Socket);
+    assert.ok(connections.admit(socket as unknown as Socket, peer));
+    const connection = connections.open(socket as unknown as Socket, peer);
+    // Until it is answered.
+    connection.requests.push({} as Request);
+    const isAdmitted = connections.admitForwarded(connection, origin);
+    connection.requests.pop();
+    return isAdmitted;
+  };
+  const [first, second, third, fourth, fifth] = Array.from({ length: 5 }, () => new FakeSocket()) as FakeSocket[] & { length: 5 };
+  first!.writableLength = 1;
+  second!.writableLength = 1;
+  assert.deepEqual([first, second, third].map((socket) => ask(socket!)), [true, true, false]);
+  second!.writableLength = 0;
+  assert.equal(ask(fourth!), true);
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.deepEqual([first, second, third, fourth].map((socket) => socket!.isCutOff), [false, true, false, false]);
+  first!.emit('close');
+  assert.equal(ask(fifth!), true);
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.equal(fourth!.isCutOff, false, 'there was room');
 });
 
 test('Connections: a client of TCP that has gone already has no address, and is nobody to trust', () => {

@@ -78,8 +78,8 @@ export class Connections {
     this.#countFor(own, client);
     if (client === undefined || this.#countByClient.get(client)! <= most) return true;
     // On one that is idle here the proxy may wait for the client to take its answer, from the kernel, for ever.
-    const idle = [...this.#bySocket.values()].find((other) => (
-      other.requests.length === 0 && this.#admitted.get(belowOf(other.socket)) === client
+    const idle = [...this.#bySocket.values()].find(({ socket, requests }) => (
+      requests.length === 0 && socket.writableLength === 0 && this.#admitted.get(belowOf(socket)) === client
     ));
     this.#countFor(idle === undefined ? own : belowOf(idle.socket), undefined);
     if (idle !== undefined) void this.#cutOff(idle.socket);
