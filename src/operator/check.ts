@@ -203,9 +203,10 @@ async function checkDatabase(config: Config, depth: CheckDepth, terminal: Termin
   return [...findings, ...quota, ...records, clock, ...admin, ...(await checkAuthority(config, contents, nowSeconds))];
 }
 
-/** A quota that is used up refuses what is new as a full disk does, and no log says so. */
-function checkQuota({ maxStorageBytes, maxAnonBytes }: Config, usage: StoredUsage): Finding[] {
-  if (maxStorageBytes === 0) return [];
+/** A quota that is used up refuses what is new as a full disk does, and no log says so. Nodes count no pages. */
+function checkQuota(config: Config, usage: StoredUsage): Finding[] {
+  const { maxStorageBytes, maxAnonBytes } = config;
+  if (maxStorageBytes === 0 || isCluster(config)) return [];
   const used = countedBytes(usage);
   const text = `${showBytes(used)} of the ${showBytes(maxStorageBytes)} of ${SETTINGS.maxStorageBytes.name} are used`;
   if (used + maxAnonBytes <= maxStorageBytes) return [ok('quota', text)];
