@@ -16,7 +16,7 @@ import { parseArgs } from 'node:util';
 import { repositoryFiles } from '../test/support/source.ts';
 import { say } from './child.mjs';
 import { readFound, writeFound } from './mutation/found.mjs';
-import { mutantsOf, mutated, withoutTypes } from './mutation/mutants.mjs';
+import { mutantsOf, mutated, piecesOf, withoutTypes } from './mutation/mutants.mjs';
 import { reachOfTests } from './mutation/reach.mjs';
 import { copyOfRepository, runTests } from './mutation/runs.mjs';
 
@@ -55,19 +55,22 @@ mkdirSync(kept, { recursive: true });
 const isNear = (distances) => [...sources.keys()].some((path) => distances.get(path) <= mostDistance);
 const reach = await reachOfTests(copies[0], paths, join(kept, 'reach'), isNear);
 const results = keptResults();
-const found = readFound(foundFile, sources, digest);
+const found = readFound(foundFile);
 
 const mutants = [...sources].flatMap(([path, source]) => {
-  return mutantsOf(source, path).map((mutant) => describe(path, source, mutant));
+  const pieces = piecesOf(source, path);
+  return mutantsOf(source, path).map((mutant) => {
+    return describe(path, source, mutant, pieces.findLast(({ start }) => start <= mutant.start));
+  });
 });
 say(`${mutants.length} mutants of ${sources.size} files, ${reach.length} test files, ${workers} at a time`);
 const waiting = mutants.filter((mutant) => {
-  const known = results.get(mutant.key) ?? results.get(mutant.testedKey) ?? found.get(mutant.path)?.(mutant);
+  const known = results.get(mutant.key) ?? results.get(mutant.testedKey) ?? found(mutant);
   mutant.outcome = mutant.tests.length === 0 ? 'entered by no test' : known;
   return mutant.outcome === undefined;
 });
 if (options.keep) {
-  say(`${writeFound(foundFile, sources, digest, mutants)} of ${mutants.length} mutants are in ${foundFile}`);
+  say(`${writeFound(foundFile, mutants)} of ${mutants.length} mutants are in ${foundFile}`);
   process.exit(0);
 }
 /** Which tests killed a mutant of which file, in their order: of tests as near, the last to kill one is tried first. */
@@ -111,14 +114,14 @@ async function tested(copy, path, given) {
   return 'survived';
 }
 
-function describe(path, source, mutant) {
+function describe(path, source, mutant, piece) {
   const from = source.lastIndexOf('\n', mutant.start - 1) + 1;
   const end = source.indexOf('\n', mutant.end);
   const to = end === -1 ? source.length : end;
   const before = source.slice(from, to).trim();
   const after = (source.slice(from, mutant.start) + mutant.text + source.slice(mutant.end, to)).trim();
   const tests = testsFor(path, mutant.start);
-  const key = digest(source, mutant.start, mutant.end, mutant.text);
+  const key = digest(path, piece.text, mutant.start - piece.start, mutant.end - piece.start, mutant.text);
   return {
     ...mutant,
     path,
@@ -126,6 +129,7 @@ function describe(path, source, mutant) {
     after,
     tests,
     line: source.slice(0, mutant.start).split('\n').length,
+    piece: digest(path, piece.text),
     key,
     testedKey: digest(key, ...tests.map((test) => test.digest)),
   };

@@ -80,6 +80,19 @@ export function mutated(script, { start, end, text }) {
   return script.slice(0, start) + text + script.slice(end);
 }
 
+/**
+ * The statements of a file that are in no other, with neither what is between them nor the comments there: where each
+ * begins, and its text.
+ */
+export function piecesOf(source, path) {
+  const code = codeOf(source, path);
+  const starts = [...code.matchAll(/^[^\s)\]}`]/gm)].map(({ index }) => index);
+  return starts.map((start, index) => {
+    const { length } = code.slice(start, starts[index + 1]).trimEnd();
+    return { start, text: source.slice(start, start + length) };
+  });
+}
+
 export function withoutTypes(source) {
   return stripTypeScriptTypes(source, { mode: 'strip' });
 }

@@ -15,7 +15,17 @@ interface Mutant {
   readonly text: string;
 }
 
-async function scripts(): Promise<{ mutantsOf: (source: string, path: string) => Mutant[] }> {
+interface Piece {
+  readonly start: number;
+  readonly text: string;
+}
+
+interface Scripts {
+  readonly mutantsOf: (source: string, path: string) => Mutant[];
+  readonly piecesOf: (source: string, path: string) => Piece[];
+}
+
+async function scripts(): Promise<Scripts> {
   const mutants: string = join(ROOT, 'scripts', 'mutation', 'mutants.mjs');
   return await import(mutants);
 }
@@ -42,33 +52,42 @@ test('mutantsOf: changes operators, constants and conditions of code, and nothin
   }
 });
 
+test('piecesOf: a mutant belongs to a statement, which stays what it is whatever is written beside it', async () => {
+  const { piecesOf } = await scripts();
+  const one = "function one(): number {\n  // why\n  return `\n${1}\nx`.length;\n}";
+  const two = 'const two = [\n  2,\n] as const;';
+  const texts = (source: string): string[] => piecesOf(source, 'x.ts').map(({ text }) => text);
+  const source = `// what\n${one}\n\n/** of what\n * use */\n${two}\n`;
+  assert.deepEqual(texts(source), [one, two]);
+  assert.deepEqual(texts(`// what else\n\n${two} // since\n${one}`), [two, one]);
+  assert.deepEqual(piecesOf(source, 'x.ts').map(({ start }) => start), [source.indexOf(one), source.indexOf(two)]);
+});
+
 test('writeFound, readFound: another clone knows what was killed, and tries survivors again when their tests have changed', async (t) => {
-  type Tried = { path: string; key: string; testedKey: string; outcome?: string };
+  type Tried = { path: string; piece: string; key: string; testedKey: string; outcome?: string };
   const script: string = join(ROOT, 'scripts', 'mutation', 'found.mjs');
   const { readFound, writeFound } = (await import(script)) as {
-    writeFound: (file: string, sources: Map<string, string>, digestOf: (source: string) => string, mutants: Tried[]) => number;
-    readFound: (file: string, sources: Map<string, string>, digestOf: (source: string) => string) =>
-      Map<string, (mutant: { key: string; testedKey: string }) => string | undefined>;
+    writeFound: (file: string, mutants: Tried[]) => number;
+    readFound: (file: string) => (mutant: Tried) => string | undefined;
   };
   const file = join(temporaryFolder(t), 'found.jsonl');
-  const sources = new Map([['a.ts', 'one'], ['b.ts', 'two'], ['c.ts', 'three'], ['d.ts', 'four']]);
-  const digestOf = (source: string): string => source.toUpperCase();
-  assert.equal(readFound(file, sources, digestOf).size, 0, 'nothing was kept yet');
-  const tried = (path: string, key: string, outcome?: string): Tried => ({ path, key, testedKey: `${key} by tests`, ...(outcome && { outcome }) });
-  const kept = writeFound(file, sources, digestOf, [
-    tried('a.ts', '1', 'killed'), tried('a.ts', '2', 'survived'), tried('a.ts', '3', 'killed by time'), tried('a.ts', '4', 'entered by no test'),
-    tried('b.ts', '5', 'killed'), tried('b.ts', '6'), tried('c.ts', '7', 'killed'), tried('d.ts', '8'),
-  ]);
-  assert.equal(kept, 6);
+  const tried = (path: string, piece: string, key: string, outcome?: string): Tried =>
+    ({ path, piece, key, testedKey: `${key} by tests`, ...(outcome && { outcome }) });
+  const mutants = [
+    tried('a.ts', 'one', '1', 'killed'), tried('a.ts', 'one', '2', 'survived'), tried('a.ts', 'one', '3', 'killed by time'),
+    tried('a.ts', 'one', '4', 'entered by no test'), tried('b.ts', 'two', '5', 'killed'), tried('b.ts', 'two', '6'),
+    tried('b.ts', 'three', '7'), tried('c.ts', 'four', '8'),
+  ];
+  const outcomes = (): (string | undefined)[] => mutants.map(readFound(file));
+  assert.deepEqual(outcomes(), mutants.map(() => undefined), 'nothing was kept yet');
+  assert.equal(writeFound(file, mutants), 5);
+  assert.deepEqual(outcomes(), ['killed', 'survived', 'killed by time', 'survived', 'killed', undefined, undefined, undefined]);
 
-  const found = readFound(file, new Map([...sources, ['c.ts', 'changed']]), digestOf);
-  assert.deepEqual([...found.keys()], ['a.ts', 'b.ts'], 'neither one that has changed nor one that nobody tried');
-  const outcomes = ['1', '2', '3', '4'].map((key) => found.get('a.ts')!({ key, testedKey: `${key} by tests` }));
-  assert.deepEqual(outcomes, ['killed', 'survived', 'killed by time', 'survived']);
-  assert.equal(found.get('a.ts')!({ key: '2', testedKey: '2 by other tests' }), undefined);
-  assert.equal(found.get('a.ts')!({ key: '1', testedKey: '1 by other tests' }), 'killed');
-  const ofPart = ['5', '6'].map((key) => found.get('b.ts')!({ key, testedKey: `${key} by tests` }));
-  assert.deepEqual(ofPart, ['killed', undefined], 'what was not tried is to be tried');
+  const outcome = readFound(file);
+  assert.equal(outcome({ ...mutants[1]!, testedKey: '2 by other tests' }), undefined);
+  assert.equal(outcome({ ...mutants[0]!, testedKey: '1 by other tests' }), 'killed');
+  assert.equal(outcome(tried('a.ts', 'one, which has changed', '9')), undefined);
+  assert.equal(outcome(tried('c.ts', 'two', '5')), undefined, 'another file');
 });
 
 test('enteredIn: what one of several processes or threads carried out, in src/ or in dist/, is entered', async (t) => {
