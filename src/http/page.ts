@@ -224,13 +224,16 @@ ${sealedNote(sealedUrl)}
 <p><a href="${paste.id}/raw" rel="${REL}" download="${paste.id}">Download</a></p>`, './');
 }
 
-/** Of a paste that has not been read. A password has been given already, but is in no page: it is asked for again. */
+/**
+ * Of a paste that has not been read. A password has been given already, but is in no page: it is asked for again. The
+ * content has a tab of its own: in this one a second click would cancel the first, which alone is answered with it.
+ */
 export function burnPage(paste: Paste, left: string, sealedUrl: string | undefined): Page {
   return article('This paste can be read once', html`<p>Whoever reads it first has the only copy: it is deleted at
 that moment, for everyone. It has not been read yet.</p>
 ${pasteFacts(paste, left)}
 ${sealedNote(sealedUrl)}
-<form method="post" action="${paste.id}">
+<form method="post" action="${paste.id}" target="_blank">
 ${paste.passwordHash === null ? html`` : html`<p><label for="password">The password once more</label>
 <input id="password" name="password" type="password" size="12" required autocomplete="off"></p>`}
 <p><button name="reveal" value="1">Read it and delete it</button></p>

@@ -76,6 +76,7 @@ test('reading once: the button reads it, and it is gone for everyone', async (t)
   const id = await app.store('once and\nnever again', BURNING);
   const asked = await show(app, `/${id}`);
   assert.deepEqual(formOf(asked.page, `/${id}`), { action: `/${id}`, fields: ['reveal'] });
+  assert.equal(only(asked.page, 'form').attributes['target'], '_blank', 'a second click cancels nothing');
   // A form without the button is a look.
   assert.equal((await show(app, ...send(`/${id}`, {}))).heading, 'This paste can be read once');
   const read = await show(app, ...send(`/${id}`, { reveal: '1' }));

@@ -50,6 +50,23 @@ test('pastec put: names with spaces, quotes, line breaks, patterns and leading d
   });
 });
 
+test('pastec put and update: standard input that is a file is content by its name too', async (t) => {
+  const owner = ['--fingerprint', '0123456789abcdef0123456789abcdef01234567'];
+  await underEachShell(t, await startApp(t), async (_, app, shellTest, shell) => {
+    const command = `exec ${[shell.program, ...shell.options].join(' ')} "$0" "$@" <file`;
+    const { run, folder } = clientOf(shellTest, app.url, { ...shell, program: 'sh', options: ['-c', command] });
+    for (const name of ['/dev/stdin', '/proc/self/fd/0', '-']) {
+      writeFileSync(join(folder, 'file'), `content of ${name}`);
+      const stored = await run(['put', name, ...owner]);
+      assert.deepEqual([stored.code, stored.stderr], [0, ''], name);
+      assert.equal((await run(['get', stored.text.trim()])).text, `content of ${name}`);
+      writeFileSync(join(folder, 'file'), `other content of ${name}`);
+      assert.equal((await run(['update', '-e', '99999m', stored.text.trim(), name, ...owner])).code, 0, name);
+      assert.equal((await run(['get', stored.text.trim()])).text, `other content of ${name}`);
+    }
+  });
+});
+
 test('pastec get -o: a file of any name, with the modes that the user gives to files', async (t) => {
   await underEachShell(t, await startApp(t), async ({ run, folder }, app) => {
     const name = '-out "1"\n';

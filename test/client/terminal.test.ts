@@ -274,6 +274,23 @@ test('pastec get: a download that takes long has a line that says how far it is'
   });
 });
 
+test('pastec: a terminal that knows no control sequences gets none, and is told when a paste expires', async (t) => {
+  if (!isInstalled(t, 'script')) return;
+  const slow: (() => void)[] = [];
+  const { onTerminal, folder } = clientOf(t, await slowService(t, {
+    onGet: (response) => slow.push(trickle(response).hurry),
+    onPost: (_, response) => response.writeHead(201).end('{"id":"abcdef","created_at":1,"expires_at":2}\n'),
+  }));
+  const environment = { TERM: 'dumb' };
+  const [dumb, other] = [onTerminal('get -o out abcdef', { environment }), onTerminal('get -o other abcdef')];
+  await other.says(DOWNLOAD_LINE);
+  for (const hurry of slow) hurry();
+  const [{ code, text }] = await Promise.all([dumb.ended, other.ended]);
+  assert.deepEqual([slow.length, code, text], [2, 0, '']);
+  writeFileSync(join(folder, 'file'), 'content');
+  assert.match((await onTerminal('file', { environment }).ended).text, /^http\S+\r\nexpires in 1 second, at \S+Z\r\n$/);
+});
+
 test('pastec get: Ctrl-C ends a download and takes its line away', ALL_AT_ONCE, async (t) => {
   await downloadUnderEachShell(t, async ({ onTerminal, folder }) => {
     const { child, ended, says } = onTerminal('get -o out abcdef');

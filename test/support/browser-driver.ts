@@ -36,8 +36,8 @@ export interface Tab {
   follow(action: () => Promise<void>): Promise<void>;
   /** In the context of the page; the value, of a promise what it is kept with, crosses as JSON. */
   evaluate<Value>(expression: string): Promise<Value>;
-  /** In the middle of the first element that matches, by the mouse. */
-  click(selector: string): Promise<void>;
+  /** In the middle of the first element that matches, by the mouse; so many times, without waiting between them. */
+  click(selector: string, times?: number): Promise<void>;
   /** By the keyboard, into what has the focus. */
   type(text: string): Promise<void>;
   press(key: Key): Promise<void>;
@@ -61,6 +61,8 @@ export interface Saved {
 /** What drives a browser once it runs. It takes every server for the one that it says it is. */
 export interface Driver {
   newTab(): Promise<Tab>;
+  /** Those that pages have opened. */
+  opened(): Promise<readonly Tab[]>;
   /** What the action makes the browser save. */
   saving(action: () => Promise<void>): Promise<Saved>;
   /** Asks it to end. */
@@ -163,6 +165,18 @@ export class Wire {
     this.#listeners.add(listener);
     return inTime(promise, what).finally(() => this.#listeners.delete(listener));
   }
+}
+
+/** Of all that the browser has, `ids`, what it began with or tests have opened is `own`; the others are attached to once. */
+export function openedTabs(
+  ids: () => Promise<readonly string[]>, own: ReadonlySet<string>, attach: (id: string) => Promise<Tab>,
+): () => Promise<readonly Tab[]> {
+  const attached = new Map<string, Promise<Tab>>();
+  return async () => {
+    const others = (await ids()).filter((id) => !own.has(id));
+    for (const id of others) if (!attached.has(id)) attached.set(id, attach(id));
+    return Promise.all(others.map((id) => attached.get(id)!));
+  };
 }
 
 /** The events of a download: what its file is called comes with the first. */

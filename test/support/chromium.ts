@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import {
-  type Accessible, asJson, type Fields, type Key, type Make, middleOf, NAMED_HOST, pictured, type Point, saving,
+  type Accessible, asJson, type Fields, type Key, type Make, middleOf, NAMED_HOST, openedTabs, pictured, type Point, saving,
   type Setup, type Tab, type View, Wire, type WireEvent,
 } from './browser-driver.ts';
 
@@ -60,8 +60,14 @@ export const chromium: Make = {
     const wire = await Wire.open(url);
     const downloads = { behavior: 'allow', downloadPath: setup.downloads, eventsEnabled: true };
     await wire.call('Browser.setDownloadBehavior', downloads);
+    const ids = async () => {
+      const { targetInfos } = await wire.call<{ targetInfos: readonly Target[] }>('Target.getTargets');
+      return targetInfos.filter(({ type }) => type === 'page').map(({ targetId }) => targetId);
+    };
+    const own = new Set(await ids());
     return {
-      newTab: () => newTab(wire, setup),
+      newTab: () => newTab(wire, setup, own),
+      opened: openedTabs(ids, own, (id) => attach(wire, setup, id)),
       saving: (action) => saving(wire, setup, SAVING, action),
       close: () => wire.call('Browser.close'),
     };
@@ -74,8 +80,18 @@ const SAVING = {
   isWhole: ({ state }: Fields) => state === 'completed',
 };
 
-async function newTab(wire: Wire, { scheme }: Setup): Promise<Tab> {
-  const { targetId } = await wire.call<{ targetId: string }>('Target.createTarget', { url: 'about:blank' });
+interface Target {
+  readonly targetId: string;
+  readonly type: string;
+}
+
+async function newTab(wire: Wire, setup: Setup, own: Set<string>): Promise<Tab> {
+  const { targetId } = await wire.call<Target>('Target.createTarget', { url: 'about:blank' });
+  own.add(targetId);
+  return attach(wire, setup, targetId);
+}
+
+async function attach(wire: Wire, { scheme }: Setup, targetId: string): Promise<Tab> {
   const session = { targetId, flatten: true };
   const { sessionId } = await wire.call<{ sessionId: string }>('Target.attachToTarget', session);
   const tab = new ChromiumTab(wire, sessionId);
@@ -158,10 +174,12 @@ class ChromiumTab implements Tab {
     return (result.value === undefined ? undefined : JSON.parse(result.value)) as Value;
   }
 
-  async click(selector: string): Promise<void> {
-    const at = { ...await this.evaluate<Point>(middleOf(selector)), button: 'left', clickCount: 1 };
-    await this.call('Input.dispatchMouseEvent', { type: 'mousePressed', ...at });
-    await this.call('Input.dispatchMouseEvent', { type: 'mouseReleased', ...at });
+  async click(selector: string, times = 1): Promise<void> {
+    const at = { ...await this.evaluate<Point>(middleOf(selector)), button: 'left' };
+    const counts = Array.from({ length: times }, (_, index) => index + 1);
+    await Promise.all(counts.flatMap((clickCount) => ['mousePressed', 'mouseReleased'].map((type) => (
+      this.call('Input.dispatchMouseEvent', { type, ...at, clickCount })
+    ))));
   }
 
   async type(text: string): Promise<void> {

@@ -3,7 +3,7 @@
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import {
-  type Accessible, asJson, type Fields, type Key, type Make, middleOf, NAMED_HOST, pictured, type Point, saving,
+  type Accessible, asJson, type Fields, type Key, type Make, middleOf, NAMED_HOST, openedTabs, pictured, type Point, saving,
   type Tab, type View, Wire, type WireEvent,
 } from './browser-driver.ts';
 import { run } from './programs.ts';
@@ -95,8 +95,14 @@ export const firefox: Make = {
     });
     const downloadBehavior = { type: 'allowed', destinationFolder: setup.downloads };
     await wire.call('browser.setDownloadBehavior', { downloadBehavior });
+    const ids = async () => {
+      const { contexts } = await wire.call<{ contexts: readonly { context: string }[] }>('browsingContext.getTree');
+      return contexts.map(({ context }) => context);
+    };
+    const own = new Set(await ids());
     return {
-      newTab: () => newTab(wire),
+      newTab: () => newTab(wire, own),
+      opened: openedTabs(ids, own, (context) => attach(wire, context)),
       saving: (action) => saving(wire, setup, SAVING, action),
       close: () => wire.call('browser.close'),
     };
@@ -121,8 +127,13 @@ const SAVING = {
   isWhole: ({ status }: Fields) => status === 'complete',
 };
 
-async function newTab(wire: Wire): Promise<Tab> {
+async function newTab(wire: Wire, own: Set<string>): Promise<Tab> {
   const { context } = await wire.call<{ context: string }>('browsingContext.create', { type: 'tab' });
+  own.add(context);
+  return attach(wire, context);
+}
+
+async function attach(wire: Wire, context: string): Promise<Tab> {
   const tab = new FirefoxTab(wire, context);
   await tab.resize({ width: 1200, height: 800 });
   return tab;
@@ -183,11 +194,10 @@ class FirefoxTab implements Tab {
     return (value === undefined ? undefined : JSON.parse(value)) as Value;
   }
 
-  async click(selector: string): Promise<void> {
+  async click(selector: string, times = 1): Promise<void> {
     const at = await this.evaluate<Point>(middleOf(selector));
-    const actions = [
-      { type: 'pointerMove', ...at }, { type: 'pointerDown', button: 0 }, { type: 'pointerUp', button: 0 },
-    ];
+    const once = [{ type: 'pointerDown', button: 0 }, { type: 'pointerUp', button: 0 }];
+    const actions = [{ type: 'pointerMove', ...at }, ...Array.from({ length: times }, () => once).flat()];
     await this.#perform({ type: 'pointer', id: 'mouse', parameters: { pointerType: 'mouse' }, actions });
   }
 

@@ -20,7 +20,7 @@ const KNOWN = new Set([
 /** None that begins with `on`, `style`, `src` or anything else that could load or run something. */
 const ATTRIBUTES = new Set([
   'lang', 'charset', 'http-equiv', 'content', 'name', 'role', 'align', 'valign', 'cellpadding', 'cellspacing', 'width', 'href', 'rel',
-  'download', 'datetime', 'scope', 'id', 'tabindex', 'aria-hidden', 'aria-label', 'inert', 'method', 'action', 'for',
+  'download', 'datetime', 'scope', 'id', 'tabindex', 'aria-hidden', 'aria-label', 'inert', 'method', 'action', 'target', 'for',
   'type', 'required', 'autocomplete', 'autofocus', 'size', 'value', 'wrap',
 ]);
 
