@@ -16,10 +16,12 @@ import { probe, type ProbeError, type ProbeTarget } from '../http/probe.ts';
 import { readServerCertificate, validityDoubt } from '../http/tls.ts';
 import { adminDoubt, authorityDoubt } from '../pastes/upkeep.ts';
 import { type CheckDepth, SIDE_FILES } from '../store/backup.ts';
-import { placeOf } from '../store/database.ts';
+import {
+  BALLAST_BYTES, fileBytes, FREE_RESERVE_BYTES, freeBytes, placeOf, WAL_LIMIT_BYTES,
+} from '../store/database.ts';
 import { MIGRATIONS } from '../store/schema.ts';
 import { countedBytes, type StoredAuthority, type StoredCrl, type StoredUsage, StoreError } from '../store/store.ts';
-import { type Contents, type Examination, examineDatabase, measureRoom } from '../store/visit.ts';
+import { type Contents, type Examination, examineDatabase } from '../store/visit.ts';
 import { wholeNumber, wrongValue } from './arguments.ts';
 import { databaseFile } from './database.ts';
 import { CommandError } from './failures.ts';
@@ -147,16 +149,18 @@ function checkReplica(databasePath: string, nowSeconds: number): Finding[] {
 const ROOM_NOTICE_FACTOR = 10;
 
 function checkRoom(databasePath: string): Finding[] {
-  const { freeBytes, reserveBytes, walBytes, usualWalBytes, hasBallast } = measureRoom(databasePath);
-  const free = `${showBytes(freeBytes)} are free on the disk of the database`;
-  const level = freeBytes <= ROOM_NOTICE_FACTOR * reserveBytes ? 'warn' : 'ok';
+  const leftBytes = freeBytes(databasePath);
+  const free = `${showBytes(leftBytes)} are free on the disk of the database`;
+  const doubt = leftBytes <= ROOM_NOTICE_FACTOR * FREE_RESERVE_BYTES ? warn : ok;
+  const walBytes = fileBytes(`${databasePath}-wal`);
   const log = `takes ${showBytes(walBytes)}`;
   return [
-    freeBytes <= reserveBytes ? fail('room', `${free}: new pastes are refused`) : { name: 'room', level, text: free },
-    walBytes <= usualWalBytes
+    leftBytes <= FREE_RESERVE_BYTES ? fail('room', `${free}: new pastes are refused`) : doubt('room', free),
+    // Above twice its limit something keeps the log from being emptied.
+    walBytes <= 2 * WAL_LIMIT_BYTES
       ? ok('write-ahead log', log)
       : warn('write-ahead log', `${log}: a backup, Litestream or another long reader keeps it from being emptied`),
-    hasBallast
+    fileBytes(`${databasePath}-ballast`) >= BALLAST_BYTES
       ? ok('room in reserve', 'is kept for a full disk')
       : warn('room in reserve', 'is not there: a server makes it within seconds, when the disk has room'),
   ];

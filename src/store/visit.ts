@@ -9,8 +9,8 @@ import type { Run } from './batch.ts';
 import { type CheckDepth, damageOf, holdingsOf, requireDatabase, whyRefused } from './backup.ts';
 import { authorityLookups } from './certificates.ts';
 import {
-  BALLAST_BYTES, createFile, type DatabaseLock, fileBytes, FREE_RESERVE_BYTES, freeBytes, LOCK_WAIT_MS, lockDatabase,
-  openAsIs, openReading, placeOf, refuseOtherFiles, refuseStrange, WAL_LIMIT_BYTES,
+  createFile, type DatabaseLock, fileBytes, freeBytes, LOCK_WAIT_MS, lockDatabase, openAsIs, openReading, placeOf,
+  refuseOtherFiles, refuseStrange,
 } from './database.ts';
 import { faultsOf } from './governing.ts';
 import { type AwaitableOf, openReader, prepareLookups, type StoreOptions } from './open.ts';
@@ -270,18 +270,5 @@ function contentsOf(db: DatabaseSync) {
     authority: findAuthority(),
     crl: findCrl(),
     faults: faultsOf(db),
-  };
-}
-
-/** The folder must exist. */
-export function measureRoom(path: string) {
-  return {
-    walBytes: fileBytes(`${path}-wal`),
-    /** Above this something keeps the log from being emptied. */
-    usualWalBytes: 2 * WAL_LIMIT_BYTES,
-    freeBytes: freeBytes(path),
-    /** With less free than this, new pastes are refused. */
-    reserveBytes: FREE_RESERVE_BYTES,
-    hasBallast: fileBytes(`${path}-ballast`) >= BALLAST_BYTES,
   };
 }
