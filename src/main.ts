@@ -67,7 +67,7 @@ async function makeTerminal(parts: Pick<Terminal, 'stdout' | 'stderr' | 'thread'
       const output = fstatSync(1);
       return output.isFile() && (output.mode & 0o044) !== 0;
     },
-    writesToJournal: isJournal(() => fstatSync(1, { bigint: true })),
+    writesToJournal: isJournal(fstatSync(1, { bigint: true })),
     runtime: { node, sqlite, openssl, platform: `${process.platform}-${process.arch}` },
     cores: availableParallelism(),
     boundYoungGeneration,
@@ -93,11 +93,8 @@ function inheritedSockets(): number {
 }
 
 /** systemd.exec(5): JOURNAL_STREAM names device and inode; a child inherits it though its output was redirected. */
-function isJournal(standardOutput: () => { dev: bigint; ino: bigint }): boolean {
-  const stream = process.env['JOURNAL_STREAM'];
-  if (stream === undefined) return false;
-  const { dev, ino } = standardOutput();
-  return stream === `${dev}:${ino}`;
+function isJournal({ dev, ino }: { dev: bigint; ino: bigint }): boolean {
+  return process.env['JOURNAL_STREAM'] === `${dev}:${ino}`;
 }
 
 /** Both of its halves. V8 would let it have 64 MiB under load; with these, pauses are shorter and it is no slower. */
