@@ -7,8 +7,7 @@ import { fingerprintSha1 } from '../crypto/presented.ts';
 import { whyUnavailable } from '../http/present.ts';
 import { inTurn } from '../pastes/admission.ts';
 import type { Requester } from '../pastes/identity.ts';
-import type { Parts } from '../pastes/parts.ts';
-import type { Store } from '../store/open.ts';
+import type { SharedParts } from '../pastes/parts.ts';
 import type { StoredAuthority } from '../store/store.ts';
 import { makeAuthorityCertificate, makeSerial, validityFrom } from './certificates.ts';
 import { distinguishedName } from './der.ts';
@@ -23,9 +22,7 @@ export const DEFAULT_AUTHORITY_NAME = 'Paste Service CA';
 
 export type SigningAuthority = StoredAuthority & Authority;
 
-interface AuthoritiesParts extends Pick<Parts, 'config' | 'queue' | 'audit' | 'clock' | 'random' | 'log'> {
-  readonly store: Pick<Store, 'read' | 'run'>;
-}
+type AuthoritiesParts = Pick<SharedParts, 'config' | 'store' | 'queue' | 'audit' | 'clock' | 'random' | 'log'>;
 
 export class Authorities {
   readonly #parts: AuthoritiesParts;

@@ -9,8 +9,7 @@ import { fingerprintSha1 } from '../crypto/presented.ts';
 import { WorkQueue } from '../limits/work-queue.ts';
 import { type Challenges, inTurn } from '../pastes/admission.ts';
 import { type Requester, requireIdentity, statusOf } from '../pastes/identity.ts';
-import type { Parts } from '../pastes/parts.ts';
-import type { Store } from '../store/open.ts';
+import type { SharedParts } from '../pastes/parts.ts';
 import { type Certificate, type Issuance, type StoredAuthority, StoreError } from '../store/store.ts';
 import type { SigningAuthority } from './authority.ts';
 import { makeClientCertificate, makeSerial, type RevocationReason, validityFrom } from './certificates.ts';
@@ -20,8 +19,7 @@ import { type BundleRequest, BundleThread } from './pkcs12.ts';
 /** The contract: draws so many serials before it gives up. */
 const SERIAL_ATTEMPTS = 5;
 
-export interface IssuingParts extends Pick<Parts, 'config' | 'audit' | 'clock' | 'random' | 'log'> {
-  readonly store: Pick<Store, 'read' | 'run'>;
+interface IssuingParts extends Pick<SharedParts, 'config' | 'store' | 'audit' | 'clock' | 'random' | 'log'> {
   /** Needed where a request has a `spend`. The operator does no work, and has none. */
   readonly challenges?: Pick<Challenges, 'refusal'>;
 }

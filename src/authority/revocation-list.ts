@@ -3,8 +3,8 @@
 
 import { setImmediate } from 'node:timers/promises';
 import { DAY_SECONDS, unixSeconds } from '../core/time.ts';
-import type { Parts } from '../pastes/parts.ts';
-import { listRevoked, type Store } from '../store/open.ts';
+import type { SharedParts } from '../pastes/parts.ts';
+import { listRevoked } from '../store/open.ts';
 import type { Certificate, StoredCrl } from '../store/store.ts';
 import type { Authorities } from './authority.ts';
 import {
@@ -24,9 +24,8 @@ export function isRevocationReason(text: string): text is RevocationReason {
   return Object.hasOwn(REVOCATION_REASONS, text);
 }
 
-export interface RevocationListParts extends Pick<Parts, 'clock'> {
+interface RevocationListParts extends Pick<SharedParts, 'clock' | 'store'> {
   readonly authorities: Pick<Authorities, 'signing'>;
-  readonly store: Pick<Store, 'read' | 'run'>;
 }
 
 export class RevocationList {

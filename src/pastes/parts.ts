@@ -23,3 +23,6 @@ export interface Parts extends ChallengeParts {
   /** From a request to its caller: `identity.callerOf(request)`. */
   readonly identity: Identity;
 }
+
+/** For rules that commands apply too: their store keeps no content (store/visit.ts). */
+export type SharedParts = Omit<Parts, 'store'> & { readonly store: Pick<Store, 'read' | 'run'> };
