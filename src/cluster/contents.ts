@@ -7,6 +7,7 @@ import { type ContentReader, createContentReader, createDiscards, createUpload }
 import { contentCommands, contentLookups, prepareChange, prepareQuota } from '../store/records.ts';
 import { CHUNK_BYTES, type Database, describe, type UploadQuota } from '../store/store.ts';
 import { createChunkBuffers } from '../store/writer.ts';
+import type { ClusterWriter } from './writer.ts';
 
 /** As long as a host that has died keeps content from being removed. */
 const LEASE_SECONDS = 60;
@@ -89,9 +90,7 @@ function prepareSweep(db: Database) {
 type Rules = ReturnType<typeof leaseCommands>;
 
 interface Parts {
-  readonly run: <Name extends keyof Rules>(
-    name: Name, params: Parameters<Rules[Name]>[0], bytes?: number,
-  ) => Promise<ReturnType<Rules[Name]>>;
+  readonly run: ClusterWriter<Rules>['run'];
   readonly readChunk: (contentId: string, position: number) => Awaitable<Uint8Array | undefined>;
   readonly log: Log;
 }
