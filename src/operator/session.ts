@@ -2,7 +2,7 @@
 // server, and the operator's mark in the audit log; below, files.
 
 import {
-  chmodSync, closeSync, fsyncSync, ftruncateSync, linkSync, lstatSync, openSync, renameSync, rmSync, writeFileSync,
+  chmodSync, closeSync, ftruncateSync, linkSync, lstatSync, openSync, renameSync, rmSync, writeFileSync,
 } from 'node:fs';
 import { Authorities } from '../authority/authority.ts';
 import { RevocationList } from '../authority/revocation-list.ts';
@@ -121,8 +121,7 @@ export function createNewFile(terminal: Terminal, path: string, mode = OWNER_ONL
     /** Makes these bytes, durably, all that the file holds. Throws CommandError. */
     write: (bytes: Uint8Array): void => attempt(shownPath, () => {
       ftruncateSync(descriptor);
-      writeFileSync(descriptor, bytes);
-      fsyncSync(descriptor);
+      writeFileSync(descriptor, bytes, { flush: true });
       syncFolderOf(path);
     }),
     keep: (): void => void (isKept = true),
