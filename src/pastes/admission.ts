@@ -21,10 +21,7 @@ export type PastePurpose = Exclude<Purpose, 'register'>;
 export type IssuedChallenge = Challenge & { readonly token: string };
 
 /** What a request shows for its work, as sent. */
-export interface Work {
-  readonly token: string | undefined;
-  readonly solution: string | undefined;
-}
+export type Work = Readonly<Record<'token' | 'solution', string | undefined>>;
 
 /** After its expiry, for uploads that began before: 50 MiB at the slowest rate allowed by default take 53 minutes. */
 export const SPENDABLE_SECONDS = HOUR_SECONDS;

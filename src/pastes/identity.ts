@@ -10,10 +10,7 @@ import type { Store } from '../store/open.ts';
 import { type AuditEvent, type Certificate, StoreError } from '../store/store.ts';
 
 /** Who is named in the audit log. The operator has no address, and no fingerprint or `operator` in its place. */
-export interface Requester {
-  readonly fingerprint: string | null;
-  readonly clientAddress: string | null;
-}
+export type Requester = Readonly<Record<'fingerprint' | 'clientAddress', string | null>>;
 
 /** What a request presents, not looked up yet; the certificate in DER where the whole of it was shown. */
 type Presenter = Requester & { readonly certificate?: Uint8Array | undefined };
