@@ -51,15 +51,14 @@ export const backup: Run = async (terminal, given) => {
 /** Of a cluster a copy, until the end of its scope: beside the file that is made, or where temporary files are. */
 export async function databaseFile(config: Config, terminal: Terminal, beside?: string) {
   if (!isCluster(config)) return { path: placeOf(config.databasePath), [Symbol.dispose]: () => {} };
+  const { copyCluster } = await import('../cluster/visit.ts');
   const folder = temporaryFolder(terminal, beside);
   const path = join(folder.path, 'pasted.db');
-  try {
-    await (await import('../cluster/visit.ts')).copyCluster({ config, clock: terminal.clock }, path);
-    return { ...folder, path };
-  } catch (error) {
+  await copyCluster({ config, clock: terminal.clock }, path).catch((error: unknown) => {
     folder[Symbol.dispose]();
     throw explained(error, path);
-  }
+  });
+  return { ...folder, path };
 }
 
 /** For what has all pastes in it: it goes with its scope, and when the command is stopped. */
