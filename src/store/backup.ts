@@ -120,13 +120,11 @@ type Source = string | AsyncIterable<Uint8Array>;
 export async function restoreDatabase(
   { path, backup, moment }: { readonly path: string; readonly backup: Source; readonly moment: string },
 ) {
-  const lock = lockDatabase(path);
+  using lock = lockDatabase(path);
   try {
     // A file that is not ours may be in the way by a mistake in the settings: it is not replaced.
     refuseOtherFiles(path, 'replace');
-    const restored = await replace(path, backup, moment);
-    lock.release();
-    return restored;
+    return await replace(path, backup, moment);
   } catch (error) {
     lock.giveUp(error);
     throw asStoreError(error);

@@ -215,7 +215,7 @@ export function lockDatabase(path: string, waitMs = LOCK_WAIT_MS) {
   const lockPath = `${placeOf(path)}-lock`;
   const isNew = createFile(lockPath);
   let db: DatabaseSync | undefined;
-  const release = () => db?.close();
+  const release = () => void (db?.isOpen && db.close());
   try {
     db = new DatabaseSync(lockPath, { timeout: waitMs });
     db.exec('PRAGMA journal_mode = MEMORY');
