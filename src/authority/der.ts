@@ -182,10 +182,7 @@ export function distinguishedName(commonName: string): Uint8Array {
 }
 
 /** In lower case; an address has 4 or 16 bytes, a host name none. */
-export interface ServerName {
-  readonly name: string;
-  readonly address: Uint8Array | undefined;
-}
+export type ServerName = Readonly<{ name: string; address: Uint8Array | undefined }>;
 
 /** RFC 1035 section 2.3.4, as text. */
 const MAX_NAME_CHARACTERS = 253;

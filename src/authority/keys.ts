@@ -17,16 +17,10 @@ import { bitString, contextTag, integer, NULL, octetString, OIDS, seq } from './
 
 export type PrivateKey = KeyObject;
 
-export interface Authority {
-  readonly certificate: Uint8Array;
-  readonly privateKey: PrivateKey;
-}
+export type Authority = Readonly<{ certificate: Uint8Array; privateKey: PrivateKey }>;
 
 /** A public key to certify (SubjectPublicKeyInfo in DER); and the key itself, to be proved, where it was made here. */
-export interface CertifiedKey {
-  readonly spki: Uint8Array;
-  readonly privateKey?: PrivateKey;
-}
+export type CertifiedKey = Readonly<{ spki: Uint8Array; privateKey?: PrivateKey }>;
 
 const generate = promisify(nodeGenerateKeyPair);
 const sign = promisify(nodeSign);

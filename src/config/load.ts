@@ -14,10 +14,7 @@ export type Environment = Readonly<Record<string, string | undefined>>;
 export type ReadFile = (path: string | 0) => string;
 
 /** `name` is the variable or the credential that gave the value, empty for a default. */
-export interface Source {
-  readonly kind: 'default' | 'environment' | 'file' | 'credential';
-  readonly name: string;
-}
+export type Source = Readonly<{ kind: 'default' | 'environment' | 'file' | 'credential'; name: string }>;
 
 /** `text` is never empty. */
 type Found = Source & { readonly text: string };

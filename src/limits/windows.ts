@@ -120,10 +120,7 @@ function dropAged(stamps: Fifo<number>, ageMs: number, nowMs: number): void {
 // above the fewest steps that reach ANTIFLOOD_MAX: while they fell, the difficulty would stay, and nobody see why.
 
 /** The token that a request has shown its work with; `expiresAt` in Unix seconds. */
-export interface ShownToken {
-  readonly nonce: string;
-  readonly expiresAt: number;
-}
+export type ShownToken = Readonly<{ nonce: string; expiresAt: number }>;
 
 /** `nowMs` never goes back from one call to the next. */
 export class Antiflood {

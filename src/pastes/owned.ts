@@ -14,9 +14,7 @@ import { notStored, storageTerms } from './pastes.ts';
 /** Enough of an id to tell pastes apart in the audit log, and not enough to read one. */
 export const AUDITED_ID_CHARACTERS = 8;
 
-export interface Amendment extends Offer, Target {
-  readonly removesPassword: boolean;
-}
+type Amendment = Offer & Target & Readonly<{ removesPassword: boolean }>;
 
 /** Changes a paste of the caller's own, whose password is not asked for. `rate` is null also when nothing counted. */
 export async function updatePaste(parts: Parts, amendment: Amendment) {

@@ -33,10 +33,7 @@ const NEEDS_ROOM: ReadonlySet<CommandName> = new Set([
   'createPaste', 'updatePaste', 'writeChunk', 'recordAudit', 'issueCertificate', 'createAuthority', 'createInvitation',
 ]);
 
-export interface Command {
-  readonly name: CommandName;
-  readonly params: unknown;
-}
+export type Command = Readonly<{ name: CommandName; params: unknown }>;
 
 /** `batch`: in one transaction. `alone`: outside any. `close`: the last message; the thread ends by itself. */
 export type Request =

@@ -13,15 +13,9 @@ import type {
 } from './store.ts';
 
 /** The contents are marked as orphans in the same transaction; their chunks are still there. */
-export interface Change<Outcome> {
-  readonly outcome: Outcome;
-  readonly orphanedContentIds: readonly string[];
-}
+export type Change<Outcome> = Readonly<{ outcome: Outcome; orphanedContentIds: readonly string[] }>;
 
-export interface Access {
-  readonly id: string;
-  readonly atSeconds: number;
-}
+export type Access = Readonly<{ id: string; atSeconds: number }>;
 
 export function pasteCommands(db: Database) {
   // accessed_at is never null and keeps its width, so SQLite overwrites it in place and not the content's pages.

@@ -157,10 +157,7 @@ export interface PasteFilter {
 export type Page = Readonly<Record<'limit' | 'offset', number>>;
 
 /** `total` is how many match in all. */
-export interface Listed<Item> {
-  readonly items: readonly Item[];
-  readonly total: number;
-}
+export type Listed<Item> = Readonly<{ items: readonly Item[]; total: number }>;
 
 /** What happened, at a Unix second. Never in it: passwords, secrets, keys, content, whole paste ids. */
 export interface AuditEvent {
