@@ -42,6 +42,9 @@ export const pasteId: Schema = { type: 'string', pattern: '^[A-Za-z0-9]{6,64}$' 
 export const fingerprint: Schema = { type: 'string', pattern: '^[0-9a-f]{40}$' };
 export const serial: Schema = { type: 'string', pattern: '^[0-9a-f]{32}$' };
 export const password: Schema = { type: 'string', minLength: 1, maxLength: 1024 };
+const bundlePassword: Schema = {
+  ...password, description: 'Java reads bundles under ASCII alone, and openssl takes at most 1023 bytes of a password from a file',
+};
 const shortOwner: Schema = { type: ['string', 'null'], pattern: '^[0-9a-f]{12}$' };
 
 export function oneOf(...values: readonly string[]): Schema {
@@ -134,7 +137,7 @@ export const SCHEMAS: Readonly<Record<string, Schema>> = {
     client_ip: { type: ['string', 'null'] }, details: mapOf({}),
   }),
   RegistrationRequest: object({}, {
-    common_name: commonName, p12_password: password, p12_profile: oneOf('modern', 'compat'),
+    common_name: commonName, p12_password: bundlePassword, p12_profile: oneOf('modern', 'compat'),
     csr: certificationRequest,
   }),
   Authority: object({ enabled: flag }, { ca_exists: flag, hint: text, ...authority, key_algorithm: text }),

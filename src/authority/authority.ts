@@ -2,7 +2,7 @@
 
 import { expected } from '../core/events.ts';
 import { Refusal } from '../core/refusals.ts';
-import { unixSeconds } from '../core/time.ts';
+import { BACKDATE_SECONDS, unixSeconds } from '../core/time.ts';
 import { fingerprintSha1 } from '../crypto/presented.ts';
 import { whyUnavailable } from '../http/present.ts';
 import { inTurn } from '../pastes/admission.ts';
@@ -32,8 +32,8 @@ export class Authorities {
   #key: Promise<PrivateKey> | undefined;
   /** What the password did not open. Trying takes 0.1 s, so it is tried again once another process has replaced it. */
   #locked: Uint8Array | undefined;
-  /** Unix seconds, of the one that was last looked up: what it issues ends with it. */
-  #endsAt = Infinity;
+  /** Of the one that was last looked up, without which it can be made at any time. */
+  #found: Pick<StoredAuthority, 'createdAt' | 'expiresAt'> | undefined;
   /** One at a time: several at once would work for nothing, and some would find the queue full. */
   #creating: Promise<StoredAuthority> | undefined;
 
@@ -47,8 +47,7 @@ export class Authorities {
   async find(): Promise<StoredAuthority | undefined> {
     const stored = await this.#parts.store.read.findAuthority();
     if (stored !== undefined) this.#onFound(stored);
-    this.#endsAt = stored?.expiresAt ?? Infinity;
-    return stored;
+    return (this.#found = stored);
   }
 
   /** Refuses when there is one; of any number that race, one makes it. Those that wait for it fail as it fails. */
@@ -84,11 +83,11 @@ export class Authorities {
     return this.signing();
   }
 
-  /** Refuses while nothing can be issued: without a password, after the CA's end, with a key that it does not open. */
+  /** Refuses while nothing can be issued: without a password, outside the CA's days, with a key that stays locked. */
   async requireUsable(): Promise<SigningAuthority | undefined> {
     this.#requirePassword();
     const stored = await this.find();
-    if (stored !== undefined && stored.expiresAt <= unixSeconds(this.#parts.clock)) throw new Refusal('issuanceFailed');
+    if (!this.#isValid()) throw new Refusal('issuanceFailed');
     return stored && this.#withKey(stored);
   }
 
@@ -100,7 +99,14 @@ export class Authorities {
 
   /** Why nothing can be issued, in words for callers, as far as it is known: the key is tried by checkKey. */
   whyUnavailable(): string | undefined {
-    return whyUnavailable(this.#password !== '', Boolean(this.#locked), this.#endsAt <= unixSeconds(this.#parts.clock));
+    return whyUnavailable(this.#password !== '', Boolean(this.#locked), this.#isValid());
+  }
+
+  /** Made while the clock was ahead, it begins later. */
+  #isValid(): boolean {
+    const nowSeconds = unixSeconds(this.#parts.clock);
+    const { createdAt, expiresAt } = this.#found ?? { createdAt: nowSeconds, expiresAt: Infinity };
+    return createdAt - BACKDATE_SECONDS <= nowSeconds && nowSeconds < expiresAt;
   }
 
   /** Takes the password unless there is a stored key which it does not open; whether it was taken. */

@@ -2,16 +2,13 @@
 // server that vouches for itself. Times and serials are handed in; whether a serial is free, the caller must know.
 
 import { hash, X509Certificate } from 'node:crypto';
-import { DAY_SECONDS, MINUTE_SECONDS, onceForEach, type RandomBytes } from '../core/time.ts';
+import { BACKDATE_SECONDS, DAY_SECONDS, onceForEach, type RandomBytes } from '../core/time.ts';
 import { bitStringOctets, components, DerError, isEncoding, readDer, TAGS } from '../crypto/presented.ts';
 import {
   bitString, contextTag, distinguishedName, explicit, ia5String, implicit, integer, LATEST_TIME_SECONDS,
   normaliseCommonName, octetString, OIDS, seq, type ServerName, time, TRUE,
 } from './der.ts';
 import { type Authority, type CertifiedKey, ECDSA_WITH, signed, subjectPublicKeyInfo } from './keys.ts';
-
-/** Certificates and revocation lists begin so long before they are made, for verifiers whose clocks are slow. */
-export const BACKDATE_SECONDS = 5 * MINUTE_SECONDS;
 
 /** Both ends belong to it (RFC 5280 section 4.1.2.5). */
 export type Validity = ReturnType<typeof validityFrom>;
@@ -24,9 +21,14 @@ interface CertificateRequest extends CertifiedKey {
 
 type SelfSignedRequest = Required<CertificateRequest>;
 
-/** Unix seconds. Ends with the authority, at `latest`, if not before; a RangeError when that has expired. */
-export function validityFrom(issuedAt: number, days: number, latest: number = LATEST_TIME_SECONDS) {
-  const notAfter = Math.min(issuedAt + days * DAY_SECONDS, latest, LATEST_TIME_SECONDS);
+/** Unix seconds. Ends with the authority if not before; a RangeError while that is not valid itself. */
+export function validityFrom(
+  issuedAt: number, days: number,
+  { createdAt, expiresAt } = { createdAt: issuedAt, expiresAt: LATEST_TIME_SECONDS },
+) {
+  const notAfter = Math.min(issuedAt + days * DAY_SECONDS, expiresAt, LATEST_TIME_SECONDS);
+  const beginsAt = createdAt - BACKDATE_SECONDS;
+  if (beginsAt > issuedAt) throw new RangeError('the authority is not valid yet: pasted pki ca renew');
   if (notAfter <= issuedAt) throw new RangeError('the authority has run out: pasted pki ca renew');
   return { notBefore: issuedAt - BACKDATE_SECONDS, notAfter };
 }

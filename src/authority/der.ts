@@ -159,7 +159,7 @@ const WITHOUT_FORBIDDEN = /^[^\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u20
  * or has no common meaning. Formats that are seen are fine. Older certificates have such names, and are renewed.
  */
 export const MISLEADING =
-  /[\p{Default_Ignorable_Code_Point}\ufff9-\ufffb\u2800\p{Private_Use}\p{Noncharacter_Code_Point}]/u;
+  /[\p{Default_Ignorable_Code_Point}\ufff9-\ufffb\u2800\u{13441}\u{16fe4}\u{1d159}\p{Co}\p{Noncharacter_Code_Point}]/u;
 
 /** Trimmed and in normalization form C, so that names which look the same are the same bytes. Undefined when unfit. */
 export function normaliseCommonName(name: string): string | undefined {

@@ -46,6 +46,9 @@ export async function issueCertificate(
   before?: (made: MadeCertificate) => Promise<void>,
 ): Promise<Issued> {
   try {
+    // Its issuer would be itself: NSS then finds no issuer for the revocation list.
+    const isAuthoritys = request.renews === undefined && request.commonName === authority.commonName;
+    if (isAuthoritys) throw new Refusal('commonNameInvalid', { hint: 'this is the name of the authority' });
     for (let attempt = 1; attempt <= SERIAL_ATTEMPTS; attempt += 1) {
       const made = await make(parts, request.commonName, request.key, authority);
       await before?.(made);
@@ -72,7 +75,7 @@ async function make(
   { config, clock, random }: IssuingParts, commonName: string, key: CertifiedKey, authority: SigningAuthority,
 ) {
   const createdAt = unixSeconds(clock);
-  const validity = validityFrom(createdAt, config.pkiCertDays, authority.expiresAt);
+  const validity = validityFrom(createdAt, config.pkiCertDays, authority);
   const serial = makeSerial(random);
   const certificate = await makeClientCertificate({ commonName, serial, validity, ...key }, authority);
   const fingerprint = fingerprintSha1(certificate);
@@ -132,7 +135,10 @@ export async function requireRevocable(
 ): Promise<Certificate> {
   if (requester.fingerprint === null) requireIdentity(caller);
   const certificate = await store.read.findCertificateBySerial(serial);
-  if (certificate !== undefined && certificate.revokedAt !== null) throw new Refusal('certificateRevoked');
+  if (certificate !== undefined && certificate.revokedAt !== null) {
+    const hint = 'one that took its place by renewal is revoked by itself: ask its holder, or the operator';
+    throw new Refusal('certificateRevoked', certificate.revocationReason === 'superseded' ? { hint } : {});
+  }
   const holder = requireIdentity(caller);
   if (certificate === undefined) throw new Refusal('certificateNotFound');
   if (certificate.issuedTo !== holder && certificate.holder !== holder) throw new Refusal('permissionDenied');

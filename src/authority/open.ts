@@ -45,7 +45,7 @@ export class LazyAuthority {
     // A command of the operator may have renewed it since, or given its key the password.
     if (this.#room?.authorities.whyUnavailable() !== undefined) await this.checkKey();
     if (this.#room !== undefined) return this.#room.authorities.whyUnavailable();
-    return whyUnavailable(this.#parts.config.pkiCaPassword !== '', false, false);
+    return whyUnavailable(this.#parts.config.pkiCaPassword !== '', false, true);
   }
 
   /** Makes the revocation list that is due, where anybody ever asked for one; whoever asks is told of a failure. */

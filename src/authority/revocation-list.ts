@@ -2,14 +2,13 @@
 // Whether one is due is read from the store, so that revocations from the command line count too.
 
 import { setImmediate } from 'node:timers/promises';
-import { DAY_SECONDS, unixSeconds } from '../core/time.ts';
+import { BACKDATE_SECONDS, DAY_SECONDS, unixSeconds } from '../core/time.ts';
 import type { SharedParts } from '../pastes/parts.ts';
 import { listRevoked } from '../store/open.ts';
 import type { Certificate, StoredCrl } from '../store/store.ts';
 import type { Authorities } from './authority.ts';
 import {
-  authorityKeyIdentifier, BACKDATE_SECONDS, certificateSerialNumber, extension, readIssuer, REVOCATION_REASONS,
-  type RevocationReason,
+  authorityKeyIdentifier, certificateSerialNumber, extension, readIssuer, REVOCATION_REASONS, type RevocationReason,
 } from './certificates.ts';
 import { enumerated, explicit, integer, OIDS, seq, time } from './der.ts';
 import { type Authority, ECDSA_WITH, signed } from './keys.ts';

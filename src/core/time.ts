@@ -14,6 +14,9 @@ export const MINUTE_SECONDS = 60;
 export const HOUR_SECONDS = 60 * MINUTE_SECONDS;
 export const DAY_SECONDS = 24 * HOUR_SECONDS;
 
+/** Certificates and revocation lists begin so long before they are made, for verifiers whose clocks are slow. */
+export const BACKDATE_SECONDS = 5 * MINUTE_SECONDS;
+
 export const KIB = 1024;
 export const MIB = 1024 * KIB;
 export const GIB = 1024 * MIB;

@@ -31,10 +31,10 @@ export function presentChallenge(challenge: IssuedChallenge | null, baseBits?: n
   return { ...answer, base_difficulty: baseBits, elevated: difficultyBits > baseBits };
 }
 
-/** Why nothing can be issued, in words for callers; undefined when something can. `hasEnded` is said of the CA. */
-export function whyUnavailable(hasPassword: boolean, isKeyLocked: boolean, hasEnded: boolean): string | undefined {
+/** Why nothing can be issued, in words for callers; undefined when something can. `isValid` is said of the CA. */
+export function whyUnavailable(hasPassword: boolean, isKeyLocked: boolean, isValid: boolean): string | undefined {
   const { name } = SETTINGS.pkiCaPassword;
-  const fault = isKeyLocked ? `${name} does not open the CA key` : hasEnded && 'the CA has run out';
+  const fault = isKeyLocked ? `${name} does not open the CA key` : !isValid && 'the CA is not valid now';
   const why = hasPassword ? fault : `${name} is not set here`;
   return why ? `no certificates can be issued: ${why}; tell the operator` : undefined;
 }

@@ -268,11 +268,8 @@ function checkClock(newestCreatedAt: number | null, nowSeconds: number): Finding
 async function checkAuthority(config: Config, { authority, crl }: Contents, nowSeconds: number): Promise<Finding[]> {
   const name = 'certificate authority';
   if (authority === undefined) return [ok(name, 'there is none')];
-  const { commonName, createdAt, expiresAt } = authority;
-  // Made while the clock was ahead. Its certificate is backdated by the margin.
-  const early = `is not valid before ${isoSeconds(createdAt)}, nor is what it issues: pasted pki ca renew`;
-  const isEarly = createdAt - CLOCK_MARGIN_SECONDS > nowSeconds;
-  const doubt = isEarly ? { level: 'error', message: early } : authorityDoubt(expiresAt, nowSeconds);
+  const { commonName, expiresAt } = authority;
+  const doubt = authorityDoubt(authority, nowSeconds);
   return [
     doubt === undefined
       ? ok(name, `${JSON.stringify(commonName)}, valid until ${isoSeconds(expiresAt)}`)
@@ -298,6 +295,8 @@ async function checkAuthorityKey(config: Config, authority: StoredAuthority): Pr
 function checkCrl({ thisUpdate }: StoredCrl, nowSeconds: number): Finding {
   const name = 'revocation list';
   const nextUpdate = thisUpdate + CRL_TTL_SECONDS;
+  const early = `the last one begins at ${isoSeconds(thisUpdate)}: proxies need a new one, pasted pki crl`;
+  if (thisUpdate > nowSeconds) return warn(name, early);
   if (nextUpdate > nowSeconds) return ok(name, `the last one is good until ${isoSeconds(nextUpdate)}`);
   const since = `the last one ran out at ${isoSeconds(nextUpdate)}`;
   return warn(name, `${since}: a proxy that checks it refuses every certificate, until it is given a new one`);

@@ -1,10 +1,12 @@
 // The table of background tasks (ops/cleanup.ts runs them), and what the operator is told about certificates.
 
 import { type Config, SETTINGS } from '../config/settings.ts';
-import { type Clock, DAY_SECONDS, HOUR_SECONDS, isoSeconds, MINUTE_SECONDS, unixSeconds } from '../core/time.ts';
+import {
+  BACKDATE_SECONDS, type Clock, DAY_SECONDS, HOUR_SECONDS, isoSeconds, MINUTE_SECONDS, unixSeconds,
+} from '../core/time.ts';
 import type { Cleanup, CleanupTask } from '../ops/cleanup.ts';
 import type { Store } from '../store/open.ts';
-import type { CertificatePlace } from '../store/store.ts';
+import type { CertificatePlace, StoredAuthority } from '../store/store.ts';
 import { SPENDABLE_SECONDS } from './admission.ts';
 import type { Parts } from './parts.ts';
 
@@ -137,10 +139,11 @@ async function logDoubts({ config, store, clock, log }: TaskParts, isOpen: boole
   const admin = isOpen ? adminDoubt(config, valid + revoked + expired) : undefined;
   if (admin !== undefined) log({ level: 'warning', logger: 'pki', event: 'no admin', details: { message: admin } });
   const authority = await store.read.findAuthority();
-  const expiry = authority && authorityDoubt(authority.expiresAt, nowSeconds);
-  if (expiry !== undefined) {
-    const message = `the certificate authority ${expiry.message}`;
-    log({ level: expiry.level, logger: 'pki', event: 'CA runs out', details: { message } });
+  const doubt = authority && authorityDoubt(authority, nowSeconds);
+  if (doubt !== undefined) {
+    const message = `the certificate authority ${doubt.message}`;
+    const event = authority!.createdAt > nowSeconds ? 'CA is not valid yet' : 'CA runs out';
+    log({ level: doubt.level, logger: 'pki', event, details: { message } });
   }
 }
 
@@ -153,7 +156,12 @@ export function adminDoubt({ pkiCaPassword }: Config, issued: number): string | 
 
 type Doubt = { readonly level: 'warning' | 'error'; readonly message: string };
 
-export function authorityDoubt(expiresAt: number, nowSeconds: number): Doubt | undefined {
+export function authorityDoubt(
+  { createdAt, expiresAt }: Pick<StoredAuthority, 'createdAt' | 'expiresAt'>, nowSeconds: number,
+): Doubt | undefined {
+  const beginsAt = createdAt - BACKDATE_SECONDS;
+  const early = `is not valid before ${isoSeconds(beginsAt)}, nor is what it has issued: pasted pki ca renew`;
+  if (beginsAt > nowSeconds) return { level: 'error', message: early };
   const moment = isoSeconds(expiresAt);
   const leftSeconds = expiresAt - nowSeconds;
   const advice = 'and all of its certificates with it: pasted pki ca renew';

@@ -46,7 +46,7 @@ function prepareIssuance(db: Database): (issuance: Issuance) => IssueOutcome {
     FROM certificates
     WHERE public_key_sha256 = :publicKeySha256
       AND expires_at > :createdAt
-    HAVING isOwn = 0`);
+    HAVING isOwn = 0 OR max(revocation_reason IS 'keyCompromise')`);
   const insert = db.prepare(`
     INSERT INTO certificates
       (serial, common_name, fingerprint, created_at, expires_at, issued_to, is_admin, public_key_sha256, holder,
@@ -224,6 +224,7 @@ export function certificateLookups(db: Database) {
       count(*) FILTER (WHERE revoked_at IS NULL AND expires_at <= :nowSeconds) AS expired,
       count(DISTINCT holder) FILTER (WHERE is_admin = 1 AND revoked_at IS NULL AND expires_at > :nowSeconds) AS admins
     FROM certificates`);
+  const any = db.prepare('SELECT 1 FROM certificates LIMIT 1');
   return {
     findCertificate: (fingerprint: string) => fromCertificateRow(byFingerprint.get({ fingerprint })),
     findCertificateBySerial: (serial: string) => fromCertificateRow(bySerial.get({ serial })),
@@ -235,6 +236,7 @@ export function certificateLookups(db: Database) {
       const { revokedAt, serial } = after ?? { revokedAt: Number.MIN_SAFE_INTEGER, serial: '' };
       return revoked.all({ revokedAt, serial, limit }).map((row) => fromCertificateRow(row)!);
     },
+    hasCertificates: () => any.get() !== undefined,
     /** How many there are; revoked ones that have expired count as revoked. `admins` are holders, among the valid. */
     countCertificates: (nowSeconds: number) => (
       counts.get({ nowSeconds }) as Record<'valid' | 'revoked' | 'expired' | 'admins', number>

@@ -183,7 +183,7 @@ test('GET /register/challenge, GET /: say when nothing can be issued, and why, b
     const [challenge] = await challengeOf(after);
     assert.equal('available' in challenge, false, 'once the operator has mended it');
     after.clock.advance(after.config.pkiCaDays * DAY_SECONDS * 1000);
-    const hint = 'no certificates can be issued: the CA has run out; tell the operator';
+    const hint = 'no certificates can be issued: the CA is not valid now; tell the operator';
     assert.deepEqual((await send(after, 'GET /')).json['registration'], { available: false, hint }, 'nobody else has asked');
     await assertUnavailable(after, hint);
     assertError(await send(after, 'POST /register'), 500, 'certificate issuance failed');

@@ -17,6 +17,7 @@ import { head, onlyAnswer, openRaw } from '../support/raw-http.ts';
 import { makeRequestPem, p384 } from '../support/request.ts';
 import { CREATED_AT, selectValue } from '../support/store.ts';
 import { askTls, pairOfIssued, startTlsApp } from '../support/tls.ts';
+import { freshWork } from '../support/work.ts';
 
 const RENEW = 'POST /register/renew';
 const SIGN_IN = { hint: 'present a client certificate' };
@@ -94,6 +95,26 @@ test('POST /register with a csr: what can not be taken is 400, and costs no work
   }
   assert.equal(selectValue(app.config.databasePath, 'SELECT count(*) FROM authority'), 0, 'nor is a CA made for it');
   assert.equal((await register(app, { csr, p12_profile: null, p12_password: null })).status, 201);
+});
+
+test('POST /register with a csr: with one token not for ever, as what is refused spends no work', async (t) => {
+  const app = await startApp(t, { ...PKI, registerPowDifficultyBits: 1, lookupRateMax: 3 });
+  const csr = makeRequestPem();
+  assert.equal((await register(app, { csr }, await freshWork(app, '/register/challenge'))).status, 201);
+  const headers = await freshWork(app, '/register/challenge');
+  const attempts = [await register(app, { csr }, headers), await register(app, { csr: 'x' }, headers), await register(app, { csr }, headers)];
+  assert.deepEqual(attempts.map(({ status }) => status), [400, 400, 429]);
+  assert.equal((await register(app, {}, headers)).status, 200, 'a bundle spends the work');
+});
+
+test('a name that is the authority\'s is 400: its own issuer would be the certificate itself', async (t) => {
+  const app = await startApp(t, PKI);
+  await withAdmin(app);
+  const { status, json } = await register(app, { common_name: ' Paste Service CA' });
+  const error = 'common_name must be 1 to 64 characters without control characters';
+  assert.deepEqual({ status, ...json }, { status: 400, error, hint: 'this is the name of the authority' });
+  const old = insertCertificate(app.config.databasePath, { commonName: 'Paste Service CA' });
+  assert.equal((await renewBundle(app, old.fingerprint)).response.status, 200, 'one of an earlier release is renewed');
 });
 
 test('names that mislead are 400 with a hint, and a holder of one from an earlier release renews it', async (t) => {
@@ -175,6 +196,9 @@ test('POST /register/renew: the new certificate has the same name and holder; th
   assert.ok(!text.includes(renewed.serial.toUpperCase()));
 
   assert.equal(await statusOf(app, `DELETE /${second}`, renewed.fingerprint_sha1), 200);
+  const late = await send(app, `POST /pki/revoke/${old.serial}`, { as: requester, body: { reason: 'keyCompromise' } });
+  const hint = 'one that took its place by renewal is revoked by itself: ask its holder, or the operator';
+  assertError(late, 409, 'certificate already revoked', { hint });
   const holder = old.fingerprint_sha1;
   const entries = await audited(app, admin, `&client_id=${holder}`);
   assert.deepEqual(entries.map(({ event, client_id, details }) => ({ event, client_id, details })), [

@@ -6,9 +6,9 @@ import { setTimeout } from 'node:timers/promises';
 import { DAY_SECONDS } from '../../src/core/time.ts';
 import { startApp, type RunningApp } from '../support/app.ts';
 import { movableClock } from '../support/clock.ts';
-import { PKI, withAdmin, withRestarted } from '../support/pki.ts';
+import { PKI, register, send, withAdmin, withRestarted } from '../support/pki.ts';
 
-const DOUBTS = ['no admin', 'CA runs out'];
+const DOUBTS = ['no admin', 'CA runs out', 'CA is not valid yet'];
 
 /** Level and event of each doubt. They are looked for beside the first requests, and after that there are no more. */
 async function doubtsOf(app: RunningApp, count: number): Promise<string[]> {
@@ -40,6 +40,22 @@ test('start: an authority with less than 90 days is a warning, with less than 30
       if (entry !== undefined) assert.match(String(entry.details?.['message']), /^the certificate authority runs out soon, at /);
     });
   }
+});
+
+test('start: an authority that a clock made which was ahead is an error, and issues nothing until it is renewed', async (t) => {
+  const served = await startApp(t, { ...PKI, host: '0.0.0.0' });
+  served.clock.jump(2 * DAY_SECONDS * 1000);
+  await withAdmin(served);
+  await withRestarted(t, served, {}, async (after) => {
+    after.clock.jump(-2 * DAY_SECONDS * 1000);
+    await after.app.cleanup.run('doubts');
+    assert.ok((await doubtsOf(after, 1)).includes('error CA is not valid yet'));
+    const { status, json } = await register(after);
+    assert.deepEqual([status, json['error']], [500, 'certificate issuance failed']);
+    const { json: index } = await send(after, 'GET /');
+    const hint = 'no certificates can be issued: the CA is not valid now; tell the operator';
+    assert.deepEqual(index['registration'], { available: false, hint });
+  });
 });
 
 test('a service that runs for years says so too, once a day', async (t) => {

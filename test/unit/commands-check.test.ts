@@ -326,6 +326,9 @@ test('check: the authority, its key, and its revocation list', async (t) => {
   const early = async (seconds: number) => (await check(t, { databasePath, laterSeconds: -seconds })).found.get(name);
   assert.match((await early(5 * 60))!, /^ok /);
   assert.match((await early(5 * 60 + 1))!, /^fail is not valid before .*: pasted pki ca renew$/);
+  const list = async (seconds: number) => (await check(t, { databasePath, laterSeconds: -seconds })).found.get('revocation list');
+  assert.match((await list(5 * 60))!, /^ok /);
+  assert.match((await list(5 * 60 + 1))!, /^warn the last one begins at \S+Z: .*pasted pki crl$/);
 
   const environment = { SERVICE_PKI_CA_PASSWORD: '' };
   for (const [days, level, crlLevel] of [

@@ -195,16 +195,20 @@ test('validityFrom: five minutes of grace before, whole days after', () => {
 
 test('validityFrom: never past the latest moment given, nor past 9999', () => {
   const natural = ISSUED_AT + DAY_SECONDS;
-  assert.equal(validityFrom(ISSUED_AT, 1, natural + 1).notAfter, natural);
-  assert.equal(validityFrom(ISSUED_AT, 1, natural).notAfter, natural);
-  assert.equal(validityFrom(ISSUED_AT, 1, natural - 1).notAfter, natural - 1);
+  const ending = (expiresAt: number) => validityFrom(ISSUED_AT, 1, { createdAt: ISSUED_AT, expiresAt }).notAfter;
+  assert.deepEqual([ending(natural + 1), ending(natural), ending(natural - 1)], [natural, natural, natural - 1]);
   assert.equal(validityFrom(ISSUED_AT, 2 ** 40).notAfter, LATEST_TIME_SECONDS);
 });
 
 test('validityFrom: refuses when no second is left', () => {
-  assert.equal(validityFrom(ISSUED_AT, 1, ISSUED_AT + 1).notAfter, ISSUED_AT + 1);
-  assert.throws(() => validityFrom(ISSUED_AT, 1, ISSUED_AT), RangeError);
-  assert.throws(() => validityFrom(ISSUED_AT, 1, ISSUED_AT - 1), RangeError);
+  const under = (createdAt: number, expiresAt: number) => validityFrom(ISSUED_AT, 1, { createdAt, expiresAt });
+  assert.equal(under(ISSUED_AT, ISSUED_AT + 1).notAfter, ISSUED_AT + 1);
+  assert.throws(() => under(ISSUED_AT, ISSUED_AT), RangeError);
+  assert.throws(() => under(ISSUED_AT, ISSUED_AT - 1), RangeError);
+  // Made by a clock that was ahead, it begins five minutes before.
+  const natural = ISSUED_AT + DAY_SECONDS;
+  assert.equal(under(ISSUED_AT + 300, natural).notAfter, natural);
+  assert.throws(() => under(ISSUED_AT + 301, natural), /^RangeError: the authority is not valid yet: pasted pki ca renew$/);
   assert.throws(() => validityFrom(ISSUED_AT, 0), RangeError);
 });
 

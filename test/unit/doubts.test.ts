@@ -18,13 +18,22 @@ test('adminDoubt: where a password is set and nothing was ever issued', () => {
 });
 
 test('authorityDoubt: a warning with less than 90 days left, an error with less than 30', () => {
-  const levelWith = (seconds: number) => authorityDoubt(NOW + seconds, NOW)?.level;
+  const ending = (expiresAt: number) => authorityDoubt({ createdAt: NOW, expiresAt }, NOW);
+  const levelWith = (seconds: number) => ending(NOW + seconds)?.level;
   for (const [seconds, level] of [
     [90 * DAY_SECONDS + 1, undefined], [90 * DAY_SECONDS, 'warning'], [30 * DAY_SECONDS + 1, 'warning'],
     [30 * DAY_SECONDS, 'error'], [1, 'error'], [0, 'error'], [-1, 'error'],
   ] as const) {
     assert.equal(levelWith(seconds), level, `${seconds} s left`);
   }
-  assert.match(authorityDoubt(NOW + 45.5 * DAY_SECONDS, NOW)!.message, /^runs out soon, at 2026-03-18T00:00:00Z \(45 days\), .*: pasted pki ca renew$/);
-  assert.match(authorityDoubt(NOW, NOW)!.message, /^ran out at .*: pasted pki ca renew$/);
+  assert.match(ending(NOW + 45.5 * DAY_SECONDS)!.message, /^runs out soon, at 2026-03-18T00:00:00Z \(45 days\), .*: pasted pki ca renew$/);
+  assert.match(ending(NOW)!.message, /^ran out at .*: pasted pki ca renew$/);
+});
+
+test('authorityDoubt: one that a clock made which was ahead begins five minutes before, and is an error until then', () => {
+  const made = (createdAt: number) => authorityDoubt({ createdAt, expiresAt: NOW + 3650 * DAY_SECONDS }, NOW);
+  assert.equal(made(NOW + 300), undefined);
+  const { level, message } = made(NOW + 301)!;
+  assert.equal(level, 'error');
+  assert.match(message, /^is not valid before 2026-01-31T12:00:01Z, nor is what it has issued: pasted pki ca renew$/);
 });

@@ -391,6 +391,23 @@ testStores('keys: certified again for their holder, and for anyone from the seco
   assert.equal(await again({ createdAt: ENDS_AT, expiresAt: ENDS_AT + 100 }), 'keyReused');
 });
 
+testStores('keys: one that was revoked as compromised is certified no more, not even for its holder', async (opened) => {
+  const { store } = await openBoth(opened);
+  const publicKeySha256 = randomBytes(32);
+  const first = issuance({ publicKeySha256 });
+  const { fingerprint: issuedTo, serial } = first.certificate;
+  const second = issuance({ publicKeySha256, issuedTo });
+  for (const one of [first, second]) assert.equal((await store.run('issueCertificate', one)).refused, null);
+  const revoke = async (which: string, reason: string | null) => (
+    store.run('revokeCertificate', { serial: which, nowSeconds: CREATED_AT, reason, revoked: eventOf('cert_revoked') })
+  );
+  const again = async () => (await store.run('issueCertificate', issuance({ publicKeySha256, issuedTo }))).refused;
+  await revoke(serial, 'superseded');
+  assert.equal(await again(), null);
+  await revoke(second.certificate.serial, 'keyCompromise');
+  assert.equal(await again(), 'keyReused');
+});
+
 testStores('removeExpired: a renewed one goes when it has expired; the first stays while its fingerprint is a holder', async (opened) => {
   const { store, tables } = await openBoth(opened);
   const first = await addCertificate(tables, { commonName: 'A', expiresAt: CREATED_AT });
