@@ -13,6 +13,7 @@ import { bareDebian } from '../support/bare-debian.ts';
 import { bootDebian } from '../support/booted-debian.ts';
 import { startService, stopService } from '../support/debian-package.ts';
 import type { DebianRoot } from '../support/debian-root.ts';
+import { deployed, findLitestream } from '../support/litestream.ts';
 import { isInstalled, run, temporaryFolder, type Finished } from '../support/programs.ts';
 import { blocksUnder } from '../support/readme.ts';
 import { copySource, makeRelease, tryRelease } from '../support/release.ts';
@@ -226,6 +227,27 @@ test('Debian 12 after a start: systemd runs the service as its unit says, on the
     done(`until ${RUNTIME} -e '${health}' 2>/dev/null; do sleep 0.1; done`);
     assert.match(done('pastedctl stats'), /^certificates +1$/m);
     done('systemctl stop pasted-tcp.service; systemctl enable --now pasted.socket pasted.service');
+  });
+
+  await t.test('Litestream, by the lines of its README: a reload reaches the service, and an error is a warning', (t) => {
+    const litestream = findLitestream();
+    if (litestream === undefined) return t.skip('litestream is not installed');
+    cpSync(litestream, join(bare.root.folder, 'usr/bin/litestream'));
+    const [[, ...lines] = []] = blocksUnder('Set up', {}, deployed('README.md'));
+    done(['set -e', ...lines.slice(0, -1)].join('\n'));
+    // As timeout(1) runs it: whatever does not come fails the test.
+    const soon = (line: string): string => done(`timeout 60 sh -c 'until ${line}; do sleep 0.2; done'`);
+    soon('pastedctl check | grep "^ok replica: "');
+    done('systemctl reload pasted.service');
+    const logged = 'journalctl -u pasted.service --output=cat';
+    soon(`${logged} | grep "\\"event\\":\\"reloaded\\""`);
+    const replica = '/var/lib/private/pasted-replica/pasted';
+    done(`mv ${replica} ${replica}.away && touch ${replica}`);
+    asked('fetch("http://127.0.0.1:8080", { method: "POST", body: "not copied" }).then(({ status }) => console.log(status))');
+    soon(`${logged} --priority=warning | grep "\\"msg\\":.*${replica}"`);
+    done(`rm ${replica} && rm /etc/systemd/system/pasted.service.d/replica.conf`);
+    done('systemctl daemon-reload; systemctl restart pasted.service');
+    assert.equal(asked(health), '200');
   });
 
   await t.test('an upgrade of the package restarts what runs on it', () => {

@@ -95,6 +95,13 @@ test('Debian package: installs, serves, upgrades, is removed and purged', async 
     rmSync(inRoot('pasted-tcp.service'));
   });
 
+  await t.test('dpkg -i: starts pasted-tcp.service, which a removal has stopped, where that is enabled in their place', () => {
+    for (const name of ['disabled', 'pasted-tcp.service.enabled']) writeFileSync(inRoot(name), '');
+    assert.equal(root.dpkg('-i', packages.newer).status, 0);
+    assert.equal(root.calls().at(-1), 'deb-systemd-invoke start pasted-tcp.service');
+    for (const name of ['disabled', 'pasted-tcp.service.enabled']) rmSync(inRoot(name));
+  });
+
   await t.test('dpkg -i: does not enable what the administrator disabled', () => {
     writeFileSync(inRoot('disabled'), '');
     assert.equal(root.dpkg('-i', packages.newer).status, 0);
@@ -171,6 +178,27 @@ test('pastedctl: has systemd run the command as the service would', (t) => {
   rmSync(join(root.folder, 'run/systemd'), { recursive: true });
   assert.match(control('stats').output, /^pastedctl: systemd does not run here/);
   assert.ok(!existsSync(join(root.folder, 'words')));
+});
+
+test('Debian package: is configured where a unit is masked', (t) => {
+  const root = debianRoot(t);
+  if (root === undefined) return;
+  writeFileSync(join(root.folder, 'masked'), '');
+  const packages = thePackages();
+  assert.equal(root.dpkg('-i', packages.nodejs, packages.pasted).status, 0);
+});
+
+test('pastedctl: a signal that it gets ends the command', async (t) => {
+  const root = debianRoot(t);
+  if (root === undefined) return;
+  const packages = thePackages();
+  assert.equal(root.dpkg('-i', packages.nodejs, packages.pasted).status, 0);
+  root.standIn('id', '#!/bin/sh\necho 0\n');
+  // It runs until systemd is told to stop it.
+  root.standIn('systemd-run', '#!/bin/sh\n: >/runs\nwhile [ ! -e /stopped ]; do sleep 0.05; done\nexit 143\n');
+  root.standIn('systemctl', '#!/bin/sh\n: >/stopped\n');
+  const line = '/usr/sbin/pastedctl audit --follow & until [ -e /runs ]; do sleep 0.05; done; kill -TERM $!; wait $!';
+  assert.equal(root.run('/bin/sh', '-c', line).status, 143);
 });
 
 test('Debian package: comes and goes though systemd fails, and leaves no unit enabled', (t) => {

@@ -42,7 +42,7 @@ function hasLitestream(t: TestContext): boolean {
 function deploy(t: TestContext, change?: (configuration: string) => string) {
   const folder = temporaryFolder(t);
   const deployment = deployLitestream(folder, { main: builtMain(), ...change === undefined ? {} : { change } });
-  const { databasePath, replica, replicate, restore } = deployment;
+  const { databasePath, replica, replicate, restore, moveReplica } = deployment;
   const environment = {
     ...deployment.environment, SERVICE_PORT: '0',
     SERVICE_POW_DIFFICULTY: '0', SERVICE_RATE_MAX: '0', SERVICE_LOOKUP_RATE_MAX: '0', SERVICE_DEDUP_MAX: '0',
@@ -87,7 +87,7 @@ function deploy(t: TestContext, change?: (configuration: string) => string) {
       const settings = Object.entries(environment).map(([name, value]) => `--setenv=${name}=${value}`);
       return begin('systemd-socket-activate', ['--listen', socketPath, ...settings, ...replicate]);
     },
-    restore,
+    restore, moveReplica,
     pasted: (words: readonly string[], database = databasePath) => (
       run('env', [`SERVICE_DB=${database}`, process.execPath, builtMain(), ...words], folder)
     ),
@@ -264,13 +264,43 @@ test('litestream: what systemd hands over and sends reaches the service, which e
   });
   assert.equal(status, 200);
   await printed(/ listening {2}url=unix:\(inherited\) /);
-  const reload = /^ExecReload=\/bin\/sh -c '(.*)'$/m.exec(deployed('replica.conf'))![1]!.replaceAll('$$', '$');
+  const reload = /^ExecReload=\+\/bin\/sh -c '(.*)'$/m.exec(deployed('replica.conf'))![1]!.replaceAll('$$', '$');
   const reloaded = run('env', [`MAINPID=${child.pid}`, 'sh', '-c', reload], '/');
   assert.equal(reloaded.status, 0, reloaded.output);
   await printed(/ reloaded /);
   child.kill('SIGTERM');
   assert.equal(await ended, 0);
   await printed(/ stopped/);
+});
+
+test('litestream: a replica in a new place has all that was stored, before the start there and after it', async (t) => {
+  if (!hasLitestream(t)) return;
+  // The first changes are put together, and gone, after a second or two.
+  const change = (text: string) => text.replace('l0-retention: 1m', 'l0-retention: 1s').replace('interval: 30s', 'interval: 1s');
+  const { folder, databasePath, makeDatabase, serve, restore, moveReplica, pasted } = deploy(t, change);
+  await makeDatabase();
+  const first = serve();
+  const url = await urlIn(first.printed);
+  const changes = join(databasePath, '..', '.pasted.db-litestream', 'ltx', '0');
+  let stored = 0;
+  const storing = async (from: string) => void (await store(from, `paste ${stored += 1}`));
+  await until('the first change is kept no more', async () => {
+    await storing(url);
+    return stored > 3 && !readdirSync(changes).some((name) => name.startsWith('0000000000000001')) ? true : undefined;
+  });
+  first.child.kill('SIGTERM');
+  assert.equal(await first.ended, 0);
+  moveReplica('elsewhere');
+  const second = serve();
+  const moved = await urlIn(second.printed);
+  for (const last = stored + 5; stored < last;) await storing(moved);
+  await pause(2000);
+  await storing(moved);
+  second.child.kill('SIGTERM');
+  assert.equal(await second.ended, 0);
+  const copy = join(folder, 'copy.db');
+  assert.equal(restore(copy).status, 0);
+  assert.match(pasted(['stats'], copy).output, new RegExp(`^pastes +${stored}$`, 'm'));
 });
 
 test('litestream: a replica that has stopped is a warning of `pasted check`', async (t) => {

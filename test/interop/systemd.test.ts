@@ -169,7 +169,7 @@ test('pastedctl: a command has of the service all that decides whose files, secr
     const { options } = execStartOf(unit);
     const common = options.filter((option) => !/^--(?:permission$|allow-|disable-warning=)/.test(option));
     assert.equal(common.length, 4);
-    assert.ok(script.join(' ').endsWith(` "$node" ${common.join(' ')} /usr/lib/pasted/main.js "$@" `), unit);
+    assert.ok(script.join(' ').includes(` "$node" ${common.join(' ')} /usr/lib/pasted/main.js "$@" <&3`), unit);
     const [, first, last] = /^ExecSearchPath=(.*):(.*)$/m.exec(directives.join('\n')) ?? [];
     const choice = script.indexOf(`node=${first}/node`);
     assert.equal(script[choice + 1], `[ -x "$node" ] || node=${last}/node`, unit);

@@ -33,13 +33,16 @@ export interface DebianRoot {
 const RECORDED = ['systemctl', 'deb-systemd-helper', 'deb-systemd-invoke'];
 
 /**
- * Says how it was called. As `deb-systemd-helper was-enabled` it fails while there is a file /disabled, and as `systemctl
- * is-active` while there is none of the unit's name.
+ * Says how it was called. As `deb-systemd-helper was-enabled` it fails while there is a file /disabled; as `systemctl
+ * is-active`, or `is-enabled`, while there is none of the unit's name, or of that and `.enabled`; and as
+ * `deb-systemd-helper enable` while there is a file /masked.
  */
 export const RECORDER = `#!/bin/sh
 case $* in
   *was-enabled*) test ! -e /disabled; exit ;;
   *is-active*) for unit do :; done; test -e "/$unit"; exit ;;
+  *is-enabled*) for unit do :; done; test -e "/$unit.enabled"; exit ;;
+  enable*) test ! -e /masked || exit 1 ;;
 esac
 echo "\${0##*/} $*" >>/calls
 `;

@@ -1,7 +1,7 @@
 // The deployment of scripts/deploy/litestream in a folder, with the real Litestream, which .ci/run fetches.
 
 import assert from 'node:assert/strict';
-import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { findProgram, run } from './programs.ts';
 import { ROOT } from './source.ts';
@@ -48,7 +48,7 @@ export function litestreamMissing(): string | undefined {
 }
 
 /** Where .ci/run put it, before any other. */
-function findLitestream(): string | undefined {
+export function findLitestream(): string | undefined {
   return findProgram('litestream', join(ROOT, '.runtime', `litestream-${VERSION}`));
 }
 
@@ -81,6 +81,7 @@ export function deployLitestream(folder: string, { main, change = (text) => text
       STATE_DIRECTORY: `${join(folder, 'data')}:${replica}`, CREDENTIALS_DIRECTORY: join(folder, 'credentials'),
     },
     prepare: () => {
+      rmSync(join(folder, 'data', '.pasted.db-litestream'), { recursive: true, force: true });
       const script = join(LITESTREAM_FOLDER, 'shorten-log.mjs');
       const { status, output } = run(process.execPath, [script, databasePath], folder);
       assert.equal(status, 0, output);
