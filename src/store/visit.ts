@@ -6,7 +6,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import { codeOf, expected } from '../core/events.ts';
 import type { Awaitable } from '../core/time.ts';
 import type { Run } from './batch.ts';
-import { type CheckDepth, damageOf, holdingsOf, requireDatabase, whyRefused } from './backup.ts';
+import { type CheckDepth, damageOf, requireDatabase, whyRefused } from './backup.ts';
 import { authorityLookups } from './certificates.ts';
 import {
   createFile, type DatabaseLock, fileBytes, freeBytes, LOCK_WAIT_MS, lockDatabase, openAsIs, openReading, placeOf,
@@ -265,7 +265,6 @@ function contentsOf(db: DatabaseSync) {
   const { findAuthority, findCrl } = authorityLookups(db);
   return {
     ...(counted.get() as Counts<'certificates'> & Moments<'newestCreatedAt'>),
-    holdings: holdingsOf(db),
     usage: prepareUsage(db)(),
     authority: findAuthority(),
     crl: findCrl(),
