@@ -184,14 +184,14 @@ async function register(room: Room, request: Request): Promise<Reply> {
   const shown = work(request.headers);
   const invitation = await admit(room, request);
   await room.authorities.requireUsable();
-  // Work is a bound by itself. Until it is spent, an invitation would pay for any number of keys and bundles.
+  // Work that is spent is a bound by itself. An invitation would pay for any number of keys and bundles, until it is.
   const isFree = invitation !== undefined || room.config.registerPowDifficultyBits === 0;
   const rate = isFree ? room.rates.countCreation(request.origin.clientAddress, caller) : null;
   const spend = invitation !== undefined ? null : await room.challenges.require('register', shown).catch((error) => {
     throw hintingClient(error, request.publicUrl, registerCommand(request.publicUrl));
   });
   const body = await jsonBodyOf(request);
-  // What can't be had for a key spends no work: with one token its signature would be looked at for ever.
+  // What is refused spends no work: with one token, signatures would be made and looked at for ever.
   if (body['csr'] !== undefined) room.rates.countLookup(request.origin.clientAddress, caller);
   const commonName = commonNameOf(body) ?? room.newUuid();
   const wanted = wantedOf(body);

@@ -46,9 +46,9 @@ export async function issueCertificate(
   before?: (made: MadeCertificate) => Promise<void>,
 ): Promise<Issued> {
   try {
-    // Its issuer would be itself: NSS then finds no issuer for the revocation list.
-    const isAuthoritys = request.renews === undefined && request.commonName === authority.commonName;
-    if (isAuthoritys) throw new Refusal('commonNameInvalid', { hint: 'this is the name of the authority' });
+    // To NSS it would be its own issuer, and that of the revocation list.
+    const isIssuersName = request.renews === undefined && request.commonName === authority.commonName;
+    if (isIssuersName) throw new Refusal('commonNameInvalid', { hint: 'this is the name of the authority' });
     for (let attempt = 1; attempt <= SERIAL_ATTEMPTS; attempt += 1) {
       const made = await make(parts, request.commonName, request.key, authority);
       await before?.(made);

@@ -8,7 +8,7 @@ import { CRL_TTL_SECONDS } from '../authority/revocation-list.ts';
 import { ConfigError, isProduction, loadConfig, startWarnings } from '../config/load.ts';
 import { type Config, isCluster, SETTINGS } from '../config/settings.ts';
 import { expected, orUndefined } from '../core/events.ts';
-import { isoSeconds, MINUTE_SECONDS, unixSeconds } from '../core/time.ts';
+import { BACKDATE_SECONDS, isoSeconds, MINUTE_SECONDS, unixSeconds } from '../core/time.ts';
 import { firstCertificate } from '../crypto/presented.ts';
 import { hostOf, parseServiceUrl } from '../http/engine/head.ts';
 import { isExposed, publicPlace } from '../http/engine/listening.ts';
@@ -151,11 +151,11 @@ const ROOM_NOTICE_FACTOR = 10;
 function checkRoom(databasePath: string): Finding[] {
   const leftBytes = freeBytes(databasePath);
   const free = `${showBytes(leftBytes)} are free on the disk of the database`;
-  const doubt = leftBytes <= ROOM_NOTICE_FACTOR * FREE_RESERVE_BYTES ? warn : ok;
+  const finding = leftBytes <= ROOM_NOTICE_FACTOR * FREE_RESERVE_BYTES ? warn : ok;
   const walBytes = fileBytes(`${databasePath}-wal`);
   const log = `takes ${showBytes(walBytes)}`;
   return [
-    leftBytes <= FREE_RESERVE_BYTES ? fail('room', `${free}: new pastes are refused`) : doubt('room', free),
+    leftBytes <= FREE_RESERVE_BYTES ? fail('room', `${free}: new pastes are refused`) : finding('room', free),
     // Above twice its limit something keeps the log from being emptied.
     walBytes <= 2 * WAL_LIMIT_BYTES
       ? ok('write-ahead log', log)
@@ -265,17 +265,21 @@ function checkClock(newestCreatedAt: number | null, nowSeconds: number): Finding
   return ok('clock', `says ${shown}`);
 }
 
-async function checkAuthority(config: Config, { authority, crl }: Contents, nowSeconds: number): Promise<Finding[]> {
+async function checkAuthority(config: Config, contents: Contents, nowSeconds: number): Promise<Finding[]> {
+  const { authority, crl, newestIssuedAt } = contents;
   const name = 'certificate authority';
   if (authority === undefined) return [ok(name, 'there is none')];
   const { commonName, expiresAt } = authority;
   const doubt = authorityDoubt(authority, nowSeconds);
+  const beginsAt = (newestIssuedAt ?? 0) - BACKDATE_SECONDS;
+  const early = `not all are valid before ${isoSeconds(beginsAt)}: issue anew (pasted pki issue), and admin grant`;
   return [
     doubt === undefined
       ? ok(name, `${JSON.stringify(commonName)}, valid until ${isoSeconds(expiresAt)}`)
       : (doubt.level === 'error' ? fail : warn)(name, doubt.message),
     await checkAuthorityKey(config, authority),
     ...(crl === undefined ? [] : [checkCrl(crl, nowSeconds)]),
+    ...(beginsAt > nowSeconds ? [warn('certificates', early)] : []),
   ];
 }
 

@@ -257,14 +257,15 @@ function examineAs(path: string, depth: CheckDepth, isAlone: boolean) {
   }
 }
 
-/** What a sound database of this version says of itself. Times are Unix seconds, null without pastes. */
+/** What a sound database of this version says of itself. Times are Unix seconds, null where there is nothing. */
 function contentsOf(db: DatabaseSync) {
   const counted = db.prepare(`
     SELECT (SELECT count(*) FROM certificates) AS certificates,
+      (SELECT max(created_at) FROM certificates WHERE revoked_at IS NULL) AS newestIssuedAt,
       (SELECT max(created_at) FROM pastes) AS newestCreatedAt`);
   const { findAuthority, findCrl } = authorityLookups(db);
   return {
-    ...(counted.get() as Counts<'certificates'> & Moments<'newestCreatedAt'>),
+    ...(counted.get() as Counts<'certificates'> & Moments<'newestCreatedAt' | 'newestIssuedAt'>),
     usage: prepareUsage(db)(),
     authority: findAuthority(),
     crl: findCrl(),

@@ -326,9 +326,11 @@ test('check: the authority, its key, and its revocation list', async (t) => {
   const early = async (seconds: number) => (await check(t, { databasePath, laterSeconds: -seconds })).found.get(name);
   assert.match((await early(5 * 60))!, /^ok /);
   assert.match((await early(5 * 60 + 1))!, /^fail is not valid before .*: pasted pki ca renew$/);
-  const list = async (seconds: number) => (await check(t, { databasePath, laterSeconds: -seconds })).found.get('revocation list');
-  assert.match((await list(5 * 60))!, /^ok /);
-  assert.match((await list(5 * 60 + 1))!, /^warn the last one begins at \S+Z: .*pasted pki crl$/);
+  const before = await check(t, { databasePath, laterSeconds: -5 * 60 });
+  assert.deepEqual([levelOf(before, 'revocation list'), before.found.get('certificates')], ['ok', undefined]);
+  const { found } = await check(t, { databasePath, laterSeconds: -5 * 60 - 1 });
+  assert.match(found.get('revocation list')!, /^warn the last one begins at \S+Z: .*pasted pki crl$/);
+  assert.match(found.get('certificates')!, /^warn not all are valid before \S+Z: issue anew \(pasted pki issue\), and admin grant$/);
 
   const environment = { SERVICE_PKI_CA_PASSWORD: '' };
   for (const [days, level, crlLevel] of [
