@@ -75,6 +75,7 @@ const CA_PASSWORD = SETTINGS.pkiCaPassword.name;
 const HINTS: ReadonlyMap<RefusalName, string> = new Map([
   ['authorityMissing', '`pasted admin create` makes one'],
   ['certificateNotFound', '`pasted pki list` shows those that there are'],
+  ['issuanceFailed', '`pasted check` says why'],
 ]);
 
 /** A refusal is worded for strangers; the operator is also told what the log knows. */
@@ -85,7 +86,8 @@ function inWords({ refusal, message }: Refusal, failures: readonly LogEntry[]): 
   if (failures.some(({ event }) => event === 'CA key not usable')) {
     return new ConfigError([`${CA_PASSWORD}: ${reasons.join('; ')}`]);
   }
-  return new CommandError([message, ...reasons, HINTS.get(refusal)].filter((part) => part !== undefined).join(': '));
+  const said = reasons.length > 0 ? reasons : [HINTS.get(refusal)];
+  return new CommandError([message, ...said].filter((part) => part !== undefined).join(': '));
 }
 
 function passwordMissing(): ConfigError {

@@ -167,6 +167,17 @@ test('admin create: without the authority\'s password, or with a wrong one, it i
   assert.deepEqual([certificateCount(databasePath), authorityCount(databasePath)], [0, 1]);
 });
 
+test('admin create: under an authority that is not valid it issues nothing, and says where to look', async (t) => {
+  const { folder, databasePath, createAdmin, pasted } = openDesk(t);
+  await createAdmin();
+  const path = join(folder, 'late.p12');
+  using db = new DatabaseSync(databasePath);
+  db.exec('DELETE FROM certificates; UPDATE authority SET expires_at = 1');
+  const { code, stderr } = await pasted(['admin', 'create', '--out', path]);
+  assert.deepEqual([code, stderr], [1, 'pasted: certificate issuance failed: `pasted check` says why\n']);
+  assert.deepEqual([existsSync(path), certificateCount(databasePath)], [false, 0]);
+});
+
 test('admin create --out -: the bundle on standard output, the rest on standard error', async (t) => {
   const { folder, databasePath, pasted } = openDesk(t);
   const { code, stdout, stderr } = await pasted(['admin', 'create', '--out', '-']);
