@@ -197,7 +197,7 @@ test('pastedctl: a signal that it gets ends the command', async (t) => {
   // It runs until systemd is told to stop it.
   root.standIn('systemd-run', '#!/bin/sh\n: >/runs\nwhile [ ! -e /stopped ]; do sleep 0.05; done\nexit 143\n');
   root.standIn('systemctl', '#!/bin/sh\n: >/stopped\n');
-  const line = '/usr/sbin/pastedctl audit --follow & until [ -e /runs ]; do sleep 0.05; done; kill -TERM $!; wait $!';
+  const line = '/usr/sbin/pastedctl audit --follow <&- & until [ -e /runs ]; do sleep 0.05; done; kill -TERM $!; wait $!';
   assert.equal(root.run('/bin/sh', '-c', line).status, 143);
 });
 
