@@ -65,7 +65,7 @@ export const ROUTE_REFUSALS: Readonly<Record<RouteName, readonly RefusalName[]>>
   listPastes: [...PAGE, 'lookupRateLimited', ...CALLER],
   listAudit: [...PAGE, ...CALLER],
   registrationChallenge: [...INVITED, 'storeUnavailable'],
-  register: [...INVITED, 'rateLimited', ...WORK, ...WANTED],
+  register: [...INVITED, 'rateLimited', 'lookupRateLimited', ...WORK, ...WANTED],
   renewCertificate: [
     'identityRequired', 'permissionDenied', 'rateLimited', 'authorityMissing', 'certificateNotFound',
     'certificateRevoked', ...WANTED,

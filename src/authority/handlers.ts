@@ -59,7 +59,7 @@ async function describePki({ config, authorities }: Room): Promise<Reply> {
   if (!config.pkiEnabled) return jsonReply(200, { enabled: false });
   const authority = await authorities.find();
   if (authority === undefined) {
-    const hint = 'POST /pki/ca creates the CA; so does the first registration';
+    const hint = authorities.whyUnavailable() ?? 'POST /pki/ca creates the CA; so does the first registration';
     return jsonReply(200, { enabled: true, ca_exists: false, hint });
   }
   const described = issuing.presentIssued(authority);

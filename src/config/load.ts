@@ -2,6 +2,7 @@
 // from, and which settings contradict each other. process.env, and how files are read, are handed in.
 
 import { closeSync, constants, openSync, readSync } from 'node:fs';
+import { parseAddress } from '../core/callers.ts';
 import { codeOf, expected, reasonOf } from '../core/events.ts';
 import { MIB } from '../core/time.ts';
 import {
@@ -159,7 +160,8 @@ function readSome(file: number, into: Uint8Array): number {
 export function crossCheck(config: Config, unsound: ReadonlySet<SettingKey>): string[] {
   const problems: string[] = [];
   const isSound = (...keys: readonly SettingKey[]): boolean => !keys.some((key) => unsound.has(key));
-  for (const key of ['maxAnonBytes', 'maxAuthBytes'] as const) {
+  const ofNodes = nodesOf(config) === undefined ? [] : ['clusterMaxBytes' as const];
+  for (const key of ['maxAnonBytes', 'maxAuthBytes', ...ofNodes] as const) {
     if (!isSound('minBytes', key) || config.minBytes <= config[key]) continue;
     const [least, most] = [SETTINGS.minBytes.name, SETTINGS[key].name];
     problems.push(`${least}: expected at most ${most} (${config[key]}), given ${config.minBytes}`);
@@ -225,7 +227,7 @@ export function startWarnings(config: Config, isExposed: boolean): string[] {
   const [secret, pki] = [SETTINGS.proxySecret.name, SETTINGS.pkiEnabled.name];
   // With TLS of our own nobody is believed who has not shown a certificate.
   const isOpen = config.proxySecret === '' && config.tlsCertPath === '';
-  const everyone = config.trustedProxies.find((network) => network.endsWith('/0'));
+  const everyone = config.trustedProxies.find(isEveryone);
   const ofListening = !isProduction(config) && !isExposed ? [] : [
     isOpen && `${secret} is not set: whoever reaches this port can present any certificate fingerprint in ` +
       'X-SSL-Client-SHA1',
@@ -237,11 +239,21 @@ export function startWarnings(config: Config, isExposed: boolean): string[] {
       'hold for nobody; name the proxies alone',
     config.maxConnections <= config.maxConnectionsPerClient && `${SETTINGS.maxConnections.name} is not above ` +
       `${SETTINGS.maxConnectionsPerClient.name}: one client can take all connections`,
-    config.pkiEnabled && config.registerBy === 'open' && config.registerPowDifficultyBits === 0 &&
-      config.rateMax === 0 &&
-      `${SETTINGS.registerPowDifficultyBits.name} and ${SETTINGS.rateMax.name} are 0: nothing bounds registrations`,
+    config.registerBy === 'open' && config.rateMax === 0 && config.pkiCaPassword !== '' &&
+      (config.pkiEnabled || config.registerPowDifficultyBits === 0) &&
+      `${SETTINGS.rateMax.name} is 0, and certificates are to be had without work: nothing bounds registrations`,
   ];
   return [...ofListening, ...clusterWarnings(config)].filter((warning) => warning !== false);
+}
+
+/** All of IPv4 at least, which is in blocks of IPv6 too (RFC 4291 section 2.5.5.2). */
+function isEveryone(network: string): boolean {
+  const [address = '', prefix = '128'] = network.split('/');
+  const bytes = parseAddress(address)!;
+  if (bytes.length === 4) return prefix === '0';
+  const others = BigInt(128 - Number(prefix));
+  const isOfMapped = BigInt(`0x${Buffer.from(bytes).toString('hex')}`) >> others === 0xffff_0000_0000n >> others;
+  return isOfMapped && Number(prefix) <= 96;
 }
 
 const ON_THIS_HOST = /^(?:localhost|127(?:\.\d+){3}|\[::1\]):/i;

@@ -150,8 +150,8 @@ async function logDoubts({ config, store, clock, log }: TaskParts, isOpen: boole
 /** With a password, POST /register makes whoever comes first the admin. `issued` is how many certificates there are. */
 export function adminDoubt({ pkiCaPassword }: Config, issued: number): string | undefined {
   if (pkiCaPassword === '' || issued > 0) return undefined;
-  return `there is no admin, and ${SETTINGS.pkiCaPassword.name} is set: whoever registers first becomes the admin; ` +
-    'before that: pasted admin create';
+  return `there is no admin, and ${SETTINGS.pkiCaPassword.name} is set: whoever gets the first certificate becomes ` +
+    'the admin; before that: pasted admin create';
 }
 
 type Doubt = { readonly level: 'warning' | 'error'; readonly message: string };

@@ -131,7 +131,9 @@ test('POST /pki/ca: what is no name is 400, and none at all is the default', asy
 test('POST /pki/ca: 500 without the CA password, and nothing is made', async (t) => {
   const app = await startApp(t, { ...PKI, pkiCaPassword: '' });
   assertError(await send(app, 'POST /pki/ca'), 500, 'CA password not configured');
-  assert.equal((await send(app, 'GET /pki')).json['ca_exists'], false);
+  const { json } = await send(app, 'GET /pki');
+  assert.equal(json['ca_exists'], false);
+  assert.match(String(json['hint']), /^no certificates can be issued: SERVICE_PKI_CA_PASSWORD is not set here/);
 });
 
 test('POST /pki/ca: of 8 concurrent requests one is 201, and its CA is the one that stays', async (t) => {

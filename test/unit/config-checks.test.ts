@@ -22,6 +22,14 @@ test('crossCheck: the smallest paste may be as large as the largest, not larger'
   ]);
 });
 
+test('crossCheck: nor larger than what nodes take', () => {
+  const given = { minBytes: 101, clusterMaxBytes: 100 };
+  assert.deepEqual(crossCheck(testConfig(given), NONE), []);
+  assert.deepEqual(crossCheck(testConfig({ ...given, databasePath: 'rqlite://127.0.0.1:4001' }), NONE), [
+    'SERVICE_MIN_SIZE: expected at most SERVICE_CLUSTER_MAX_BYTES (100), given 101',
+  ]);
+});
+
 test('crossCheck: looks at sound settings only', () => {
   const config = testConfig({ minBytes: 101, maxAnonBytes: 100 });
   assert.deepEqual(crossCheck(config, new Set(['maxAnonBytes'])), []);
@@ -66,8 +74,9 @@ test('startWarnings: trusted proxies that are everyone', () => {
   const warnings = (trustedProxies: readonly string[]) => (
     startWarnings(testConfig({ environment: 'production', proxySecret: 'hush', trustedProxies }), false)
   );
-  assert.deepEqual(warnings(['10.0.0.0/8', '::1', '0.0.0.0/1']), []);
-  for (const everyone of ['0.0.0.0/0', '::/0']) {
+  const some = ['10.0.0.0/8', '::1', '127.0.0.1', '0.0.0.0/1', '::ffff:0:0/97', '::1/128', '::1/81', '64:ff9b::/96', 'fe80::/10'];
+  assert.deepEqual(warnings(some), []);
+  for (const everyone of ['0.0.0.0/0', '::/0', '::1/64', '::/80', '::ffff:0:0/96', '::ffff:10.0.0.1/96']) {
     const said = `SERVICE_TRUSTED_PROXIES has ${everyone}, which is everyone: limits by address hold for nobody; name the proxies alone`;
     assert.deepEqual(warnings(['::1', everyone]), [said]);
   }
@@ -82,10 +91,15 @@ test('startWarnings: what leaves a limit without effect', () => {
   assert.deepEqual(warnings({ maxConnections: 50, maxConnectionsPerClient: 50 }), [taken]);
   assert.deepEqual(warnings({ maxConnections: 50, maxConnectionsPerClient: 0 }), [], 'it was switched off');
   const unbound = { ...PKI, registerBy: 'open', registerPowDifficultyBits: 0, rateMax: 0 } as const;
-  const said = 'SERVICE_REGISTER_POW and SERVICE_RATE_MAX are 0: nothing bounds registrations';
-  assert.deepEqual(warnings(unbound), [said]);
-  for (const bound of [{ pkiEnabled: false }, { registerBy: 'invite' }, { registerPowDifficultyBits: 1 }, { rateMax: 1 }] as const) {
-    assert.deepEqual(warnings({ ...unbound, ...bound }), []);
+  const said = 'SERVICE_RATE_MAX is 0, and certificates are to be had without work: nothing bounds registrations';
+  // What a holder is given costs no work; POST /register is there without the rest too.
+  for (const also of [{}, { registerPowDifficultyBits: 24 }, { pkiEnabled: false }]) {
+    assert.deepEqual(warnings({ ...unbound, ...also }), [said], JSON.stringify(also));
+  }
+  for (const bound of [
+    { pkiEnabled: false, registerPowDifficultyBits: 1 }, { pkiEnabled: false, pkiCaPassword: '' }, { registerBy: 'invite' }, { rateMax: 1 },
+  ] as const) {
+    assert.deepEqual(warnings({ ...unbound, ...bound }), [], JSON.stringify(bound));
   }
 });
 
