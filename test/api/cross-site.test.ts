@@ -141,7 +141,7 @@ test('cross-site guard: the first certificate is for no page, not even of a name
   const app = await startApp(t, PKI);
   const rebound = ['Host: elsewhere.example:8080', 'Origin: http://elsewhere.example:8080'];
   const asking = async (path: string, lines: readonly string[]): Promise<RawAnswer> => {
-    const body = '{"common_name":"x"}';
+    const body = `{"common_name":"of ${path}"}`;
     const connection = await openRaw(t, app.port);
     connection.send(head(`POST ${path} HTTP/1.1`, ...lines, 'Content-Type: application/json', `Content-Length: ${body.length}`));
     connection.send(body);

@@ -197,7 +197,9 @@ async function startAgain(bench: Bench): Promise<void> {
 
 async function expectStatus(client: Client, method: string, path: string, status: number): Promise<Answer> {
   const headers = { ...OWNING, 'Content-Type': 'application/json' };
-  const answer = await client.ask({ method, path, headers, body: COMMON_NAME });
+  // The authority has a name of its own, which no certificate may have.
+  const named = path === '/pki/ca' ? {} : { body: COMMON_NAME };
+  const answer = await client.ask({ method, path, headers, ...named });
   if (answer?.status === status) return answer;
   throw new Error(`${method} ${path} was answered ${answer?.status} ${answer?.body}`);
 }

@@ -87,7 +87,11 @@ export async function drawn(tab: Tab): Promise<void> {
   await tab.evaluate('new Promise(requestAnimationFrame)');
 }
 
-const reveal = (tab: Tab): Promise<void> => tab.follow(() => tab.click('button'));
+/** In this tab, in place of one of its own. */
+const reveal = async (tab: Tab): Promise<void> => {
+  await tab.evaluate('document.forms[0].removeAttribute("target")');
+  await tab.follow(() => tab.click('button'));
+};
 
 /** Stores what they show. Those that burn are good for one visit. */
 export async function preparePages(app: RunningApp): Promise<readonly ShownPage[]> {
