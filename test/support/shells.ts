@@ -134,14 +134,21 @@ function leftovers(temporary: string, pid: number): string[] {
   return [...readdirSync(temporary), ...shared, ...livingMembers(pid)];
 }
 
-/** Of a process group; what has ended but was not waited for yet does not count. Knows none where there is no /proc. */
+/**
+ * Of a process group; what has ended but was not waited for yet does not count, nor what is ending: its files are closed
+ * before it is a zombie, and by that its end is known here. Knows none where there is no /proc.
+ */
 function livingMembers(group: number): string[] {
   if (!hasMembers(group)) return [];
   return listed('/proc').filter((name) => /^\d+$/.test(name)).filter((id) => {
-    const [, state, , memberOf] = /\) (\S) (\d+) (\d+) /.exec(readOr(`/proc/${id}/stat`)) ?? [];
-    return Number(memberOf) === group && state !== 'Z';
+    const stat = /\) (\S) \d+ (\d+) \d+ -?\d+ -?\d+ (\d+) /.exec(readOr(`/proc/${id}/stat`));
+    const [, state, memberOf, flags] = stat ?? [];
+    return Number(memberOf) === group && state !== 'Z' && (Number(flags) & PF_EXITING) === 0;
   });
 }
+
+/** linux/sched.h; the flags are in proc_pid_stat(5). */
+const PF_EXITING = 4;
 
 /** Those that were not waited for too. To ask is nothing beside a look at every process of the host. */
 function hasMembers(group: number): boolean {
