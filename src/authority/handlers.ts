@@ -191,8 +191,8 @@ async function register(room: Room, request: Request): Promise<Reply> {
     throw hintingClient(error, request.publicUrl, registerCommand(request.publicUrl));
   });
   const body = await jsonBodyOf(request);
-  // What is refused spends no work: with one token, signatures would be made and looked at for ever.
-  if (body['csr'] !== undefined) room.rates.countLookup(request.origin.clientAddress, caller);
+  // What is refused spends no work: with one token, keys and signatures would be made for ever.
+  if (rate === null) room.rates.countLookup(request.origin.clientAddress, caller);
   const commonName = commonNameOf(body) ?? room.newUuid();
   const wanted = wantedOf(body);
   await refuseFirstToPages(room, request);

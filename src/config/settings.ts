@@ -202,7 +202,7 @@ export const SETTINGS = {
   rateCleanupThreshold: decimal('RATE_LIMIT_CLEANUP_THRESHOLD', 0.8, 'fraction',
     'fraction of `RATE_LIMIT_MAX_ENTRIES` at which cleanup starts', 0, 1),
   lookupRateMax: integer('SERVICE_LOOKUP_RATE_MAX', 60, 'per window',
-    'lookups, lists, refused changes, registrations with a `csr` by one client address; 0 switches the limit off'),
+    'lookups, lists, refused changes, registrations by work of one client address; 0 switches the limit off'),
   lookupRateWindowSeconds: integer('SERVICE_LOOKUP_RATE_WINDOW', MINUTE_SECONDS, 'seconds',
     'window of the lookup rate limit', { minimum: 1 }),
   lookupRateMaxEntries: integer('LOOKUP_RATE_LIMIT_MAX_ENTRIES', 10_000, 'count',

@@ -201,7 +201,7 @@ async function checkDatabase(config: Config, depth: CheckDepth, terminal: Termin
   const records = contents.faults.map((fault) => fail('records', fault));
   if (records.length === 0) records.push(ok('records', 'owners, certificates and invitations agree'));
   const isOpen = isProduction(config) || isExposed(publicPlace(config, 0));
-  const doubt = isOpen ? adminDoubt(config, contents.certificates) : undefined;
+  const doubt = isOpen ? adminDoubt(config, contents.certificates > 0) : undefined;
   const admin = doubt === undefined ? [] : [warn('admin', doubt)];
   const quota = checkQuota(config, contents.usage);
   return [...findings, ...quota, ...records, clock, ...admin, ...(await checkAuthority(config, contents, nowSeconds))];

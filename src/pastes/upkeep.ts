@@ -135,39 +135,37 @@ const EXPIRY_ALARM_SECONDS = 30 * DAY_SECONDS;
 
 async function logDoubts({ config, store, clock, log }: TaskParts, isOpen: boolean): Promise<void> {
   const nowSeconds = unixSeconds(clock);
-  const { valid, revoked, expired } = await store.read.countCertificates(nowSeconds);
-  const admin = isOpen ? adminDoubt(config, valid + revoked + expired) : undefined;
+  const admin = isOpen ? adminDoubt(config, await store.read.hasCertificates()) : undefined;
   if (admin !== undefined) log({ level: 'warning', logger: 'pki', event: 'no admin', details: { message: admin } });
   const authority = await store.read.findAuthority();
   const doubt = authority && authorityDoubt(authority, nowSeconds);
   if (doubt !== undefined) {
-    const message = `the certificate authority ${doubt.message}`;
-    const event = authority!.createdAt > nowSeconds ? 'CA is not valid yet' : 'CA runs out';
-    log({ level: doubt.level, logger: 'pki', event, details: { message } });
+    const { level, event, message } = doubt;
+    log({ level, logger: 'pki', event, details: { message: `the certificate authority ${message}` } });
   }
 }
 
-/** With a password, POST /register makes whoever comes first the admin. `issued` is how many certificates there are. */
-export function adminDoubt({ pkiCaPassword }: Config, issued: number): string | undefined {
-  if (pkiCaPassword === '' || issued > 0) return undefined;
+/** The first certificate is the admin's, whoever gets it. */
+export function adminDoubt({ pkiCaPassword }: Config, hasCertificates: boolean): string | undefined {
+  if (pkiCaPassword === '' || hasCertificates) return undefined;
   return `there is no admin, and ${SETTINGS.pkiCaPassword.name} is set: whoever gets the first certificate becomes ` +
     'the admin; before that: pasted admin create';
 }
 
-type Doubt = { readonly level: 'warning' | 'error'; readonly message: string };
+type Doubt = Readonly<{ level: 'warning' | 'error'; event: string; message: string }>;
 
 export function authorityDoubt(
   { createdAt, expiresAt }: Pick<StoredAuthority, 'createdAt' | 'expiresAt'>, nowSeconds: number,
 ): Doubt | undefined {
   const beginsAt = createdAt - BACKDATE_SECONDS;
   const early = `is not valid before ${isoSeconds(beginsAt)}, nor is what it has issued: pasted pki ca renew`;
-  if (beginsAt > nowSeconds) return { level: 'error', message: early };
-  const moment = isoSeconds(expiresAt);
+  if (beginsAt > nowSeconds) return { level: 'error', event: 'CA is not valid yet', message: early };
+  const [event, moment] = ['CA runs out', isoSeconds(expiresAt)];
   const leftSeconds = expiresAt - nowSeconds;
   const advice = 'and all of its certificates with it: pasted pki ca renew';
-  if (leftSeconds <= 0) return { level: 'error', message: `ran out at ${moment}, ${advice}` };
+  if (leftSeconds <= 0) return { level: 'error', event, message: `ran out at ${moment}, ${advice}` };
   if (leftSeconds > EXPIRY_NOTICE_SECONDS) return undefined;
   const days = Math.floor(leftSeconds / DAY_SECONDS);
   const level = leftSeconds <= EXPIRY_ALARM_SECONDS ? 'error' : 'warning';
-  return { level, message: `runs out soon, at ${moment} (${days} days), ${advice}` };
+  return { level, event, message: `runs out soon, at ${moment} (${days} days), ${advice}` };
 }

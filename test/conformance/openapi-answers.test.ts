@@ -14,6 +14,7 @@ import { problemsOf, resolve, type Schema } from '../support/json-schema.ts';
 import { API, operationOf, type Response, responseOf } from '../support/openapi.ts';
 import { PKI, withAdmin } from '../support/pki.ts';
 import { makeRequestPem } from '../support/request.ts';
+import { freshWork } from '../support/work.ts';
 
 /** One request, and the checks of its answer against what is described for it. */
 interface Asking {
@@ -46,6 +47,7 @@ async function ask({ app, seen }: Asking, endpoint: string, status: number, sent
   if (type !== 'application/json') return {};
   const json = JSON.parse(bytes.toString()) as Json;
   assert.deepEqual(problemsOf(json, content.schema ?? assert.fail(`${endpoint}: no schema`), API), []);
+  if (status >= 400) assert.ok(described.description.split('; ').includes(String(json['error'])), `${endpoint}: ${json['error']}`);
   return json;
 }
 
@@ -237,6 +239,9 @@ test('openapi: what a service with limits answers is as described', async (t) =>
   await ask(unable, 'POST /register', 500);
   await ask(unable, 'GET /register/challenge', 200);
   await ask(unable, 'GET /', 200);
+  const looking = await begin(t, { ...PKI, registerPowDifficultyBits: 1, lookupRateMax: 1 });
+  await ask(looking, 'GET /{id}', 404, { path: '/aaaaaa' });
+  await ask(looking, 'POST /register', 429, { headers: await freshWork(looking.app, '/register/challenge') });
   const closed = await begin(t, { ...PKI, registerBy: 'off' });
   await ask(closed, 'GET /register/challenge', 403);
   await ask(closed, 'POST /register', 403);

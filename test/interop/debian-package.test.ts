@@ -127,12 +127,13 @@ test('Debian package: installs, serves, upgrades, is removed and purged', async 
   });
 
   await t.test('dpkg -P: forgets settings, and keeps what people entrusted to it, saying where', () => {
+    mkdirSync(inRoot('var/lib/private/pasted-replica/pasted'), { recursive: true });
     const { status, output } = root.dpkg('-P', 'pasted');
     assert.equal(status, 0, output);
     assert.deepEqual(root.calls(), ['deb-systemd-helper purge pasted.socket pasted.service']);
     assert.deepEqual(readdirSync(inRoot('etc/pasted')), ['credentials']);
     for (const path of kept) assert.ok(existsSync(inRoot(path)), path);
-    for (const folder of ['/var/lib/pasted', '/etc/pasted/credentials']) {
+    for (const folder of ['/var/lib/pasted', '/var/lib/private/pasted-replica', '/etc/pasted/credentials']) {
       assert.match(output, new RegExp(`^pasted: kept ${folder}; `, 'm'));
     }
     const listed = root.dpkg('-l', 'pasted').output;

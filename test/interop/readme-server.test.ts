@@ -124,7 +124,8 @@ test('tarball: is installed by the lines at the head of either unit', (t) => {
     const unit = readFileSync(host.path(`pasted-${VERSION}/deploy/systemd/${units.at(-1)}`), 'utf8');
     const lines = [...unit.matchAll(/^# {3}(\S.*)$/gm)].map(([, line = '']) => line);
     assert.equal(lines.length, 5);
-    host.shell(`cd pasted-${VERSION}`, ...lines);
+    host.shell('umask 077', `cd pasted-${VERSION}`, ...lines);
+    assert.deepEqual([modeOf(host.path('usr/lib/pasted')), modeOf(host.path('usr/lib/pasted/main.js')) & 0o044], [0o755, 0o044]);
     assert.deepEqual(root.calls(), ['systemctl daemon-reload', `systemctl enable --now ${units.join(' ')}`]);
     for (const name of units) assert.ok(existsSync(host.path(`etc/systemd/system/${name}`)), name);
   }

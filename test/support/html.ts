@@ -60,6 +60,7 @@ function attributesOf(text: string): Record<string, string> {
   for (const [, name = '', value = ''] of text.matchAll(/ ([a-z-]+)(?:="([^"]*)")?/g)) {
     assert.ok(ATTRIBUTES.has(name) && !(name in attributes), `attribute ${name}`);
     attributes[name] = plainText(value);
+    if (name === 'target') assert.equal(value, '_blank', 'no other frame of a page');
   }
   return attributes;
 }

@@ -1,7 +1,7 @@
 // The deployment of scripts/deploy/litestream in a folder, with the real Litestream, which .ci/run fetches.
 
 import assert from 'node:assert/strict';
-import { chmodSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { findProgram, run } from './programs.ts';
 import { ROOT } from './source.ts';
@@ -27,7 +27,7 @@ export interface Deployment {
   readonly replica: string;
   /** What systemd would set, and PATH. */
   readonly environment: Readonly<Record<string, string>>;
-  /** ExecStartPre= of replica.conf. */
+  /** Each ExecStartPre= of replica.conf. */
   prepare(): void;
   /** ExecStart= of it: program and words. */
   readonly replicate: readonly string[];
@@ -81,10 +81,13 @@ export function deployLitestream(folder: string, { main, change = (text) => text
       STATE_DIRECTORY: `${join(folder, 'data')}:${replica}`, CREDENTIALS_DIRECTORY: join(folder, 'credentials'),
     },
     prepare: () => {
-      rmSync(join(folder, 'data', '.pasted.db-litestream'), { recursive: true, force: true });
-      const script = join(LITESTREAM_FOLDER, 'shorten-log.mjs');
-      const { status, output } = run(process.execPath, [script, databasePath], folder);
-      assert.equal(status, 0, output);
+      const lines = [...deployed('replica.conf').matchAll(/^ExecStartPre=(.*)$/gm)].map(([, line = '']) => placed(
+        line, ['/var/lib/pasted', dirname(databasePath)],
+      ).replace('/usr/local/lib/pasted', LITESTREAM_FOLDER));
+      for (const line of lines) {
+        const { status, output } = run('sh', ['-c', line.replace(/\bnode\b/, process.execPath)], folder);
+        assert.equal(status, 0, `${line}: ${output}`);
+      }
     },
     replicate: [program, 'replicate', '-config', configurationPath, '-exec', servePath],
     moveReplica: (name) => {

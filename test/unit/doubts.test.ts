@@ -10,11 +10,11 @@ const NOW = 1_769_860_800;
 
 test('adminDoubt: where a password is set and nothing was ever issued', () => {
   const config = testConfig({ pkiCaPassword: 'canary' });
-  const doubt = adminDoubt(config, 0);
+  const doubt = adminDoubt(config, false);
   assert.match(doubt ?? '', /SERVICE_PKI_CA_PASSWORD is set: [^]*pasted admin create$/);
   assert.ok(!doubt?.includes('canary'));
-  assert.equal(adminDoubt(config, 1), undefined);
-  assert.equal(adminDoubt(testConfig(), 0), undefined);
+  assert.equal(adminDoubt(config, true), undefined);
+  assert.equal(adminDoubt(testConfig(), false), undefined);
 });
 
 test('authorityDoubt: a warning with less than 90 days left, an error with less than 30', () => {
@@ -33,7 +33,7 @@ test('authorityDoubt: a warning with less than 90 days left, an error with less 
 test('authorityDoubt: one that a clock made which was ahead begins five minutes before, and is an error until then', () => {
   const made = (createdAt: number) => authorityDoubt({ createdAt, expiresAt: NOW + 3650 * DAY_SECONDS }, NOW);
   assert.equal(made(NOW + 300), undefined);
-  const { level, message } = made(NOW + 301)!;
-  assert.equal(level, 'error');
+  const { level, event, message } = made(NOW + 301)!;
+  assert.deepEqual([level, event], ['error', 'CA is not valid yet']);
   assert.match(message, /^is not valid before 2026-01-31T12:00:01Z, nor is what it has issued: pasted pki ca renew$/);
 });
