@@ -192,7 +192,7 @@ async function register(room: Room, request: Request): Promise<Reply> {
   });
   const body = await jsonBodyOf(request);
   // What is refused spends no work: with one token, keys and signatures would be made for ever.
-  if (rate === null) room.rates.countLookup(request.origin.clientAddress, caller);
+  if (!isFree) room.rates.countLookup(request.origin.clientAddress, caller);
   const commonName = commonNameOf(body) ?? room.newUuid();
   const wanted = wantedOf(body);
   await refuseFirstToPages(room, request);

@@ -12,8 +12,6 @@ import type {
 /** How many found certificates are remembered; fingerprints that are not found aren't, as anyone can make them up. */
 const REMEMBERED = 10_000;
 
-const ANY = 'SELECT 1 FROM certificates LIMIT 1';
-
 const CERTIFICATE_COLUMNS = `serial, common_name AS commonName, fingerprint, created_at AS createdAt,
   expires_at AS expiresAt, issued_to AS issuedTo, is_admin AS isAdmin, revoked_at AS revokedAt,
   revocation_reason AS revocationReason, holder, is_unused AS isUnused`;
@@ -41,7 +39,7 @@ export function certificateCommands(db: Database) {
 
 /** Decides first and writes after: whatever races, one certificate is the admin's, and no invitation is overdrawn. */
 function prepareIssuance(db: Database): (issuance: Issuance) => IssueOutcome {
-  const any = db.prepare(ANY);
+  const any = db.prepare('SELECT 1 FROM certificates LIMIT 1');
   const bySerial = db.prepare('SELECT 1 FROM certificates WHERE serial = :serial OR fingerprint = :fingerprint');
   const byKey = db.prepare(`
     SELECT max(holder IS :issuedTo) AS isOwn
@@ -226,7 +224,7 @@ export function certificateLookups(db: Database) {
       count(*) FILTER (WHERE revoked_at IS NULL AND expires_at <= :nowSeconds) AS expired,
       count(DISTINCT holder) FILTER (WHERE is_admin = 1 AND revoked_at IS NULL AND expires_at > :nowSeconds) AS admins
     FROM certificates`);
-  const any = db.prepare(ANY);
+  const any = db.prepare('SELECT 1 FROM certificates LIMIT 1');
   return {
     findCertificate: (fingerprint: string) => fromCertificateRow(byFingerprint.get({ fingerprint })),
     findCertificateBySerial: (serial: string) => fromCertificateRow(bySerial.get({ serial })),
