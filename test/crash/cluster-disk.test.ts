@@ -2,13 +2,19 @@
 // answered that is not so any more, until that node has what it lacks.
 
 import assert from 'node:assert/strict';
-import { readdirSync, rmSync } from 'node:fs';
+import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { ask, startCluster } from '../support/cluster.ts';
 import { smallFileSystem } from '../support/small-file-system.ts';
 import { commandsOf, fillDisk, fillLog, haveLead, SMALL_NODE_FLAGS } from '../support/small-node.ts';
+
+function writeHalfASnapshot(folder: string): void {
+  const snapshot = join(folder, 'rsnapshots', '9-9999999-1795879472932');
+  mkdirSync(snapshot, { recursive: true });
+  writeFileSync(join(snapshot, 'meta.json'), '');
+}
 
 /** Three nodes, of which the first has a small disk. */
 async function startWithSmall(t: TestContext) {
@@ -72,13 +78,20 @@ test('cluster: a node that lacks changes since its disk was full answers nothing
   assert.ok(await commandsOf(small) > there);
 
   // As README.md of scripts/deploy/cluster has it, for a node that has made a snapshot since.
-  await small.kill();
-  for (const name of readdirSync(folder)) rmSync(join(folder, name), { recursive: true });
-  await small.start();
-  for (let turn = 0; (await commandsOf(small).catch(() => 0)) <= there; turn += 1) {
-    assert.ok(turn < 300, 'it does not take what the others have');
-    await pause(100);
+  // And for one that a kill has left with half a snapshot: `start` has it so.
+  for (const leave of [
+    () => readdirSync(folder).forEach((name) => rmSync(join(folder, name), { recursive: true })),
+    () => writeHalfASnapshot(folder),
+  ]) {
+    await small.kill();
+    leave();
+    await small.start();
+    for (let turn = 0; (await commandsOf(small).catch(() => 0)) <= there; turn += 1) {
+      assert.ok(turn < 300, 'it does not take what the others have');
+      await pause(100);
+    }
   }
+  assert.match(small.said(), /failed to read meta for snapshot/);
   await haveLead(cluster, small);
   for (const id of [kept, ...missed]) assert.equal(await statusOf(`/${id}/raw`), 200);
   assert.deepEqual([await statusOf(`/${burned}/raw`), await statusOf('/health')], [404, 200]);
