@@ -9,6 +9,7 @@ import { Authorities } from '../../src/authority/authority.ts';
 import { lockPrivateKey } from '../../src/authority/keys.ts';
 import type { LogEntry } from '../../src/core/events.ts';
 import { Refusal } from '../../src/core/refusals.ts';
+import { BACKDATE_SECONDS } from '../../src/core/time.ts';
 import { randomBytes } from '../../src/crypto/digest.ts';
 import { WorkQueue, WorkQueueFull } from '../../src/limits/work-queue.ts';
 import { createAudit } from '../../src/pastes/identity.ts';
@@ -54,7 +55,7 @@ function authoritiesOver(
   const config = testConfig({ pkiCaPassword: password });
   const audit = createAudit({ clock, log });
   const authorities = new Authorities({ config, store, queue, audit, clock, random: randomBytes, log }, onFound);
-  return { authorities, logged };
+  return { authorities, logged, clock };
 }
 
 /** A queue where no one gets a place, for that reason. */
@@ -222,6 +223,45 @@ test('signing: the key is unlocked once, also for those that ask at once', async
   assert.equal(one.privateKey, other.privateKey);
   assert.deepEqual([(await authorities.signing()).privateKey, turns], [one.privateKey, 1]);
   assert.equal(one.certificate, place.kept?.certificate);
+});
+
+test('replacePassword: what the one before does not open, later than the new one does, locks nothing', async () => {
+  const place: Place = {};
+  await authoritiesOver(place).authorities.create('CA', NOBODY);
+  const turn = Promise.withResolvers<void>();
+  let turns = 0;
+  const enter = async () => {
+    turns += 1;
+    if (turns === 1) await turn.promise;
+    return () => {};
+  };
+  const options = { password: 'wrong', queue: { enter } as unknown as WorkQueue };
+  const { authorities, logged } = authoritiesOver(place, undefined, options);
+  const late = assert.rejects(authorities.signing(), { refusal: 'issuanceFailed' });
+  assert.equal(await authorities.replacePassword(PASSWORD), true);
+  turn.resolve();
+  await late;
+  assert.equal(authorities.whyUnavailable(), undefined);
+  await authorities.signing();
+  assert.deepEqual(logged.map(({ event }) => event), ['CA key not usable']);
+});
+
+test('requireUsable, whyUnavailable: from the second in which the certificate begins to the one before its end', async () => {
+  const place: Place = {};
+  await authoritiesOver(place).authorities.create('CA', NOBODY);
+  const { createdAt, expiresAt } = place.kept!;
+  const times = [
+    [createdAt - BACKDATE_SECONDS - 1, false], [createdAt - BACKDATE_SECONDS, true], [createdAt, true],
+    [expiresAt - 1, true], [expiresAt, false], [expiresAt + 1, false],
+  ] as const;
+  for (const [nowSeconds, isValid] of times) {
+    const { authorities, clock } = authoritiesOver(place);
+    clock.jump(nowSeconds * 1000 - clock.unixMs());
+    const usable = authorities.requireUsable();
+    if (isValid) assert.equal((await usable)?.fingerprint, place.kept?.fingerprint);
+    else await assert.rejects(usable, { refusal: 'issuanceFailed' });
+    assert.equal(authorities.whyUnavailable() === undefined, isValid, String(nowSeconds - createdAt));
+  }
 });
 
 test('checkKey: a wrong password is in the log, a right one and none are not, and none of them fails', async () => {
