@@ -27,6 +27,7 @@ test('authorityDoubt: a warning with less than 90 days left, an error with less 
     assert.equal(levelWith(seconds), level, `${seconds} s left`);
   }
   assert.match(ending(NOW + 45.5 * DAY_SECONDS)!.message, /^runs out soon, at 2026-03-18T00:00:00Z \(45 days\), .*: pasted pki ca renew$/);
+  assert.match(ending(NOW + 1)!.message, /^runs out soon, at 2026-01-31T12:00:01Z \(0 days\), /);
   assert.match(ending(NOW)!.message, /^ran out at .*: pasted pki ca renew$/);
 });
 

@@ -87,9 +87,10 @@ test('records: 100 a step of those that ran out, each kind after its time', asyn
     ['audit log', 'removeOldAudit', 11],
   ] as const;
   for (const [name, asked, ageSeconds] of kinds) {
-    const { step, calls } = tasksOver(100, 99);
+    const { step, calls, counted } = tasksOver(100, 99);
     assert.deepEqual([await step(name), await step(name)], [true, false], name);
     assert.deepEqual(calls, Array(2).fill([asked, { untilSeconds: CREATED_AT - ageSeconds, limit: 100 }]));
+    assert.deepEqual(counted, [], 'no pastes');
   }
 });
 
