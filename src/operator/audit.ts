@@ -56,18 +56,16 @@ async function follow(terminal: Terminal, given: Given, filter: AuditFilter): Pr
   const surplus = ['--before', '--limit', '--offset'].find((name) => given.options.has(name));
   if (surplus !== undefined) throw new UsageError(`--follow goes on until it is stopped: ${surplus} has no meaning`);
   const fromStart = given.options.has('--after');
-  let look: AuditTail | undefined;
-  await inSession(terminal, async ({ config, clock }) => {
+  const look = await inSession(terminal, async ({ config, clock }): Promise<AuditTail> => {
     // A link is followed at each look: it may lead to another file by then.
-    look = isCluster(config)
-      ? await (await import('../cluster/visit.ts')).tailCluster({ config, clock, newId: randomMark }, filter, fromStart)
-      : tailAudit(config.databaseName, filter, fromStart);
+    if (!isCluster(config)) return tailAudit(config.databaseName, filter, fromStart);
+    return (await import('../cluster/visit.ts')).tailCluster({ config, clock, newId: randomMark }, filter, fromStart);
   });
   const stopped = new Promise<false>((resolve) => terminal.onStopSignal(() => resolve(false)));
   const isJson = given.options.has('--json');
   let saidOf: keyof typeof SAID_OF_STATE = 'same';
   for (let text = isJson ? '' : `${WIDE_HEADINGS.join('  ')}\n`; ; ) {
-    const { entries, state } = await look!();
+    const { entries, state } = await look();
     if (state !== saidOf) terminal.stderr.write(SAID_OF_STATE[state]);
     saidOf = state;
     text += isJson

@@ -27,9 +27,9 @@ export const OPERATOR: Requester = { fingerprint: null, clientAddress: null };
 export type OperatorSession = ReturnType<typeof openSession>;
 
 /** What makes a database makes an authority too, which needs its password. Throws what failures.ts explains. */
-export async function inSession(
-  terminal: Terminal, work: (session: OperatorSession) => Promise<void>, ifMissing: 'create' | 'refuse' = 'refuse',
-): Promise<void> {
+export async function inSession<Result>(
+  terminal: Terminal, work: (session: OperatorSession) => Promise<Result>, ifMissing: 'create' | 'refuse' = 'refuse',
+): Promise<Result> {
   const config = operatorSettings(terminal);
   if (ifMissing === 'create' && config.pkiCaPassword === '') throw passwordMissing();
   const failures: LogEntry[] = [];
@@ -41,7 +41,7 @@ export async function inSession(
     ? await (await import('../cluster/visit.ts')).visitCluster({ config, clock, newId: randomMark, ifMissing })
     : await visitStore({ path: config.databasePath, clock, log, ifMissing });
   try {
-    await work(openSession(config, store, clock, log));
+    return await work(openSession(config, store, clock, log));
   } catch (error) {
     throw error instanceof Refusal ? inWords(error, failures) : error;
   } finally {
