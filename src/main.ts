@@ -52,6 +52,8 @@ async function makeTerminal(parts: Pick<Terminal, 'stdout' | 'stderr' | 'thread'
   const { readSmallFile } = await import('./config/load.ts');
   // Closing a terminal must leave nothing running that was started on it.
   const isOnTerminal = [0, 1, 2].some((descriptor) => isatty(descriptor));
+  // systemd.exec(5): JOURNAL_STREAM names device and inode; a child inherits it though its output was redirected.
+  const { dev, ino } = fstatSync(1, { bigint: true });
   // Only a node that was built without SQLite or OpenSSL does not say which, and none of these serves.
   const { node, sqlite = 'none', openssl = 'none' } = process.versions;
   return {
@@ -67,7 +69,7 @@ async function makeTerminal(parts: Pick<Terminal, 'stdout' | 'stderr' | 'thread'
       const output = fstatSync(1);
       return output.isFile() && (output.mode & 0o044) !== 0;
     },
-    writesToJournal: isJournal(fstatSync(1, { bigint: true })),
+    writesToJournal: process.env['JOURNAL_STREAM'] === `${dev}:${ino}`,
     runtime: { node, sqlite, openssl, platform: `${process.platform}-${process.arch}` },
     cores: availableParallelism(),
     boundYoungGeneration,
@@ -90,11 +92,6 @@ async function makeTerminal(parts: Pick<Terminal, 'stdout' | 'stderr' | 'thread'
 function inheritedSockets(): number {
   const { LISTEN_PID: pid, LISTEN_FDS: count } = process.env;
   return pid === String(process.pid) && /^[1-9]\d{0,3}$/.test(count ?? '') ? Number(count) : 0;
-}
-
-/** systemd.exec(5): JOURNAL_STREAM names device and inode; a child inherits it though its output was redirected. */
-function isJournal({ dev, ino }: { dev: bigint; ino: bigint }): boolean {
-  return process.env['JOURNAL_STREAM'] === `${dev}:${ino}`;
 }
 
 /** Both of its halves. V8 would let it have 64 MiB under load; with these, pauses are shorter and it is no slower. */
