@@ -15,7 +15,7 @@ import { requireWholeContent, wholeBody } from '../input.ts';
 import {
   binaryPage, burnPage, durationText, NumberedLines, pageText, SHOWN_BYTES, textPage, UNLISTED_HEADERS,
 } from '../page.ts';
-import { bodyOf, contentHead, countLookup, lookupOf } from './pastes.ts';
+import { bodyOf, contentHead, countLookup, lookupOf, withCharset } from './pastes.ts';
 
 /** The page of a shorter text is made at once: 4 ms of work where each byte is a line of its own. */
 const AT_ONCE_BYTES = 4 * KIB;
@@ -66,13 +66,12 @@ async function readReply(parts: Parts, request: Request, opened: pastes.OpenedPa
     const reply = await textReply(parts, request, opened);
     return { ...reply, headers: { ...reply.headers, ...burned } };
   }
-  const { 'Content-Type': type = '', 'Repr-Digest': digest } = contentHead(paste).headers;
+  const { 'Repr-Digest': digest } = contentHead(paste).headers;
   const headers = {
-    'Content-Type': type.startsWith('text/') ? `${type}; charset=utf-8` : type,
-    'Content-Disposition': `attachment; filename="${paste.id}"`,
+    'Content-Type': paste.mimeType, 'Content-Disposition': `attachment; filename="${paste.id}"`,
     ...(digest !== undefined && { 'Repr-Digest': digest }), 'X-Robots-Tag': 'noindex', ...burned,
   };
-  return { status: 200, headers, body: bodyOf(opened) };
+  return withCharset({ status: 200, headers, body: bodyOf(opened) });
 }
 
 function textReply(parts: Parts, request: Request, opened: pastes.OpenedPaste): Awaitable<Reply> {

@@ -86,7 +86,7 @@ function getRaw(parts: Parts, request: Request): Awaitable<Reply> {
 }
 
 /** Browsers garble what is not ASCII unless they are told; for others the type stays as it is stored. */
-function withCharset(reply: Reply): Reply {
+export function withCharset(reply: Reply): Reply {
   const type = reply.headers['Content-Type'] ?? '';
   if (!type.startsWith('text/')) return reply;
   return { ...reply, headers: { ...reply.headers, 'Content-Type': `${type}; charset=utf-8` } };
