@@ -140,10 +140,8 @@ export function randomMark(): string {
   return Buffer.from(randomBytes(8)).toString('hex');
 }
 
-/** Makes or replaces a file that all may read, whole at any moment; never a device. Throws CommandError. */
+/** Makes or replaces what requireFree let pass: a file that all may read, whole at any moment. Throws CommandError. */
 export function replaceFile(terminal: Terminal, path: string, bytes: Uint8Array): void {
-  const present = attempt(path, () => lstatSync(path, { throwIfNoEntry: false }));
-  if (present?.isFile() === false && !present.isDirectory()) throw new CommandError(`${path} is not a file`);
   const draft = `${path}.${randomMark()}`;
   // Never kept: once it is published, nothing has the name of the draft.
   using file = createNewFile(terminal, draft, OWNER_ONLY_FILE, path);
