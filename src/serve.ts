@@ -10,7 +10,7 @@ import type { Terminal } from './operator/terminal.ts';
 import { createLog } from './ops/log.ts';
 import { openStore, type Store } from './store/open.ts';
 
-export type ServedApp = Pick<App, 'listen' | 'reload' | 'close'>;
+type ServedApp = Pick<App, 'listen' | 'reload' | 'close'>;
 export type CreateApp = (config: Config, parts: AppParts) => Promise<ServedApp>;
 
 export const run = (terminal: Terminal): Promise<number> => serve(terminal, createApp);

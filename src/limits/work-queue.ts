@@ -3,7 +3,7 @@
 
 import type { Clock } from '../core/time.ts';
 
-export interface WorkQueueOptions {
+interface WorkQueueOptions {
   /** At least 1. */
   readonly concurrency: number;
   /** How many may wait for a place, all clients together; 0 refuses whoever finds none free. */

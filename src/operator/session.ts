@@ -182,7 +182,7 @@ export function requireRoom(path: string, bytes: number): void {
 }
 
 /** The text of a file. Whatever node refuses is the file's fault, also without a code of the system, as of its size. */
-export function readText({ readFile }: Terminal, path: string | 0, name = String(path)): string {
+export function readText({ readFile }: Terminal, path: string | 0, name: string): string {
   try {
     return readFile(path);
   } catch (error) {
