@@ -303,6 +303,41 @@ test('litestream: a replica in a new place has all that was stored, before the s
   assert.match(pasted(['stats'], copy).output, new RegExp(`^pastes +${stored}$`, 'm'));
 });
 
+test('litestream: after a kill a restore has all, also where a copy of the whole is ahead of the changes in the replica', async (t) => {
+  if (!hasLitestream(t)) return;
+  const { folder, replica, makeDatabase, serve, restore, pasted } = deploy(t);
+  await makeDatabase();
+  const configuration = join(folder, 'litestream.yml');
+  const settings = readFileSync(configuration, 'utf8');
+  const newest = (place: string) => Number.parseInt(readdirSync(place).toSorted().at(-1)?.slice(17, 33) ?? '0', 16);
+  const changes = join(replica, 'pasted', 'ltx', '0');
+  let stored = 0;
+  const serveUntil = async (wanted: () => boolean) => {
+    const service = serve();
+    const url = await urlIn(service.printed);
+    for (const least = stored + 5; stored < least || !wanted(); await pause(50)) await store(url, `paste ${stored += 1}`);
+    return service;
+  };
+  const first = await serveUntil(() => existsSync(changes));
+  first.child.kill('SIGTERM');
+  await first.ended;
+  // Changes are held up, as by a place that is slow, and copies of the whole are not.
+  writeFileSync(configuration, settings.replace('sync-interval: 250ms', 'sync-interval: 1m')
+    .replace('interval: 1h', 'interval: 1s').replace('monitor-interval: 250ms', 'monitor-interval: 50ms'));
+  const second = await serveUntil(() => newest(join(replica, 'pasted', 'ltx', '9')) > newest(changes) + 20);
+  killGroup(second.child);
+  await second.ended;
+  writeFileSync(configuration, settings);
+  const last = newest(changes);
+  const third = await serveUntil(() => newest(changes) > last);
+  third.child.kill('SIGTERM');
+  assert.equal(await third.ended, 0);
+  const copy = join(folder, 'copy.db');
+  assert.equal(restore(copy).status, 0);
+  assert.equal(pasted(['check', '--full'], copy).status, 0);
+  assert.match(pasted(['stats'], copy).output, new RegExp(`^pastes +${stored}$`, 'm'));
+});
+
 test('litestream: a replica that has stopped is a warning of `pasted check`', async (t) => {
   if (!hasLitestream(t)) return;
   const { databasePath, makeDatabase, serve, serveAlone, pasted } = deploy(t);

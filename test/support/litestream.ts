@@ -81,9 +81,12 @@ export function deployLitestream(folder: string, { main, change = (text) => text
       STATE_DIRECTORY: `${join(folder, 'data')}:${replica}`, CREDENTIALS_DIRECTORY: join(folder, 'credentials'),
     },
     prepare: () => {
-      const lines = [...deployed('replica.conf').matchAll(/^ExecStartPre=(.*)$/gm)].map(([, line = '']) => placed(
-        line, ['/var/lib/pasted', dirname(databasePath)],
-      ).replace('/usr/local/lib/pasted', LITESTREAM_FOLDER));
+      const unit = placed(
+        deployed('replica.conf').replaceAll(/ *\\\n */g, ' '), ['/var/lib/pasted', dirname(databasePath)],
+        ['/usr/local/lib/pasted', LITESTREAM_FOLDER], ['/usr/bin/litestream', program],
+        ['/etc/pasted/litestream.yml', configurationPath], ['$$', '$'],
+      );
+      const lines = [...unit.matchAll(/^ExecStartPre=(.*)$/gm)].map(([, line = '']) => line);
       for (const line of lines) {
         const { status, output } = run('sh', ['-c', line.replace(/\bnode\b/, process.execPath)], folder);
         assert.equal(status, 0, `${line}: ${output}`);
