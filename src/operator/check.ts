@@ -9,6 +9,7 @@ import { ConfigError, isProduction, loadConfig, startWarnings } from '../config/
 import { type Config, isCluster, SETTINGS } from '../config/settings.ts';
 import { expected, orUndefined } from '../core/events.ts';
 import { BACKDATE_SECONDS, isoSeconds, MINUTE_SECONDS, unixSeconds } from '../core/time.ts';
+import { beginSha256 } from '../crypto/digest.ts';
 import { firstCertificate } from '../crypto/presented.ts';
 import { hostOf, parseServiceUrl } from '../http/engine/head.ts';
 import { isExposed, publicPlace } from '../http/engine/listening.ts';
@@ -225,7 +226,7 @@ function examine(path: string, depth: CheckDepth): { findings: Finding[]; conten
   if (stats === null) return only(`there is none at ${path}: ${MADE_AT_START}`);
   if (stats?.isFile() === false) return only(`${path} is not a file: ${SETTINGS.databasePath.name} is wrong`);
   try {
-    const examination = examineDatabase(path, depth);
+    const examination = examineDatabase(path, depth, depth === 'full' ? beginSha256 : undefined);
     return { findings: [checkSchema(examination), ...checkDamage(examination, depth)], contents: examination.contents };
   } catch (error) {
     return only(expected(StoreError, error).message);

@@ -39,7 +39,7 @@ complete -c pasted -n '__fish_seen_subcommand_from tls; and not __fish_seen_subc
 complete -c pasted -n '__fish_seen_subcommand_from serve' -l help -d 'print the help'
 complete -c pasted -n '__fish_seen_subcommand_from config' -l json -d 'print one JSON object'
 complete -c pasted -n '__fish_seen_subcommand_from config' -l help -d 'print the help'
-complete -c pasted -n '__fish_seen_subcommand_from check' -l full -d 'check every index against its table as well'
+complete -c pasted -n '__fish_seen_subcommand_from check' -l full -d 'check every index against its table, and every content against its digest, as well'
 complete -c pasted -n '__fish_seen_subcommand_from check' -l files -r -F -d 'only compare the program with this list of a release (.cdx.json)'
 complete -c pasted -n '__fish_seen_subcommand_from check' -l json -d 'print one JSON object'
 complete -c pasted -n '__fish_seen_subcommand_from check' -l help -d 'print the help'

@@ -62,7 +62,7 @@ _pasted() {
   case $command in
     'serve') offered=('--help:print the help'); _describe -o option offered ;;
     'config') offered=('--json:print one JSON object' '--help:print the help'); _describe -o option offered ;;
-    'check') offered=('--full:check every index against its table as well' '--files:only compare the program with this list of a release (.cdx.json)' '--json:print one JSON object' '--help:print the help'); _describe -o option offered ;;
+    'check') offered=('--full:check every index against its table, and every content against its digest, as well' '--files:only compare the program with this list of a release (.cdx.json)' '--json:print one JSON object' '--help:print the help'); _describe -o option offered ;;
     'backup') _files; offered=('--force:replace FILE when there is one' '--json:print one JSON object' '--help:print the help'); _describe -o option offered ;;
     'restore') _files; offered=('--json:print one JSON object' '--help:print the help'); _describe -o option offered ;;
     'prune') offered=('--json:print one JSON object' '--help:print the help'); _describe -o option offered ;;

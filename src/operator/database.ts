@@ -2,7 +2,7 @@
 // store/backup.ts; `prune`, the server's own upkeep at once where no server runs; and `stats`.
 
 import {
-  accessSync, constants, createReadStream, lstatSync, mkdtempSync, realpathSync, rmSync, statSync,
+  accessSync, constants, createReadStream, existsSync, lstatSync, mkdtempSync, realpathSync, rmSync, statSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { basename, dirname, join, resolve } from 'node:path';
@@ -84,6 +84,8 @@ export function requireFree(target: string, databasePath: string, existing: 'ref
   const isOwn = ['', ...SIDE_FILES].map((suffix) => `${databasePath}${suffix}`)
     .some((path) => basename(path) === basename(target) && folderOf(path) === folderOf(target));
   if (isOwn) throw new CommandError(`${target} belongs to the database itself`);
+  const log = ['-wal', '-journal'].map((suffix) => `${target}${suffix}`).find((path) => existsSync(path));
+  if (log !== undefined) throw new CommandError(`${log} would be taken for a log of ${target}: remove it first`);
 }
 
 function draftBeside(beside: string, databasePath: string, terminal: Terminal): BackupDraft {
