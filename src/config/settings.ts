@@ -121,7 +121,8 @@ export const SETTINGS = {
   // The writer thread and the readers share a file: SQLite gives names with a colon first, and URIs, other meanings.
   databasePath: text('SERVICE_DB', 'data/pasted.db',
     'path of the SQLite database, under systemd `$STATE_DIRECTORY/pasted.db`; or the nodes of a cluster of rqlite', {
-      pattern: /^(?!:|file:|\w+:\/|rqlites?:)[^\0\ufffd]+$|^rqlites?:\/\/(\w+@)?(([\w.-]+|\[[\w:]+]):\d+(,(?=.)|$))+$/i,
+      pattern:
+        /^(?!["'\s:]|file:|\w+:\/|rqlites?:)[^\0\ufffd]+$|^rqlites?:\/\/(\w+@)?(([\w.-]+|\[[\w:]+]):\d+(,(?=.)|$))+$/i,
       expected: 'the path of a file, or the nodes of a cluster, such as rqlite://db1:4001,db2:4001,db3:4001',
     }),
   clusterPassword: secret('SERVICE_DB_PASSWORD', 'password of the user in `SERVICE_DB` for the nodes of a cluster'),
@@ -166,7 +167,7 @@ export const SETTINGS = {
   shutdownGraceSeconds: integer('SERVICE_SHUTDOWN_GRACE', 10, 'seconds',
     'time that requests in flight have to finish on SIGTERM', { maximum: HOUR_SECONDS }),
 
-  // Content
+  // Content and its expiry
   maxAnonBytes: integer('SERVICE_MAX_ANON', 3 * MIB, 'bytes',
     'largest paste of anonymous and untrusted callers', { minimum: 1 }),
   maxAuthBytes: integer('SERVICE_MAX_AUTH', 50 * MIB, 'bytes', 'largest paste of trusted callers', { minimum: 1 }),
@@ -180,8 +181,6 @@ export const SETTINGS = {
     'largest size of the database, uploads under way included, its first 640 KiB not counted; 0 switches this off'),
   maxOwnerStorageBytes: integer('SERVICE_MAX_STORAGE_OWNER', 0, 'bytes',
     'content of one owner, until it is deleted or has expired; 0 switches the limit off'),
-
-  // Expiry
   expiryAnonSeconds: integer('SERVICE_EXPIRY_ANON', DAY_SECONDS, 'seconds', 'time to live of anonymous pastes', LIFE),
   expiryUntrustedSeconds: integer('SERVICE_EXPIRY_UNTRUSTED', 7 * DAY_SECONDS, 'seconds',
     'time to live of untrusted callers\' pastes', LIFE),
@@ -245,15 +244,13 @@ export const SETTINGS = {
   pkiCaDays: integer('SERVICE_PKI_CA_DAYS', 3650, 'days',
     'validity of the certificate authority', { minimum: 1, maximum: 36_500 }),
 
-  // Metrics
+  // Metrics and audit
   metricsListen: text('SERVICE_METRICS_LISTEN', '',
     'where metrics are served: such as `127.0.0.1:9464`, or the path of a unix socket; empty for nowhere', {
       pattern:
         /^(\/[^\0]{1,106}|(\w[\w.-]*|\[[\da-f:.]+]):([0-5]?\d{1,4}|6[0-4]\d{3}|65[0-4]\d\d|655[0-2]\d|6553[0-5]))?$/i,
       expected: 'an address and port such as 127.0.0.1:9464, or the absolute path of a unix socket',
     }),
-
-  // Audit
   auditRetentionSeconds: integer('SERVICE_AUDIT_RETENTION', 90 * DAY_SECONDS, 'seconds',
     'how long audit entries are kept', { minimum: 1 }),
 } as const satisfies Readonly<Record<string, Setting>>;

@@ -18,15 +18,11 @@ export const REFUSALS = {
   expiryInvalid: { status: 400, error: 'X-Expiry must be a positive integer' },
   contentRefused: { status: 403, error: 'content refused' },
 
-  // Identity
+  // Identity, conditions (RFC 9110 section 13), lists
   identityRequired: { status: 401, error: 'authentication required' },
   permissionDenied: { status: 403, error: 'permission denied' },
   adminRequired: { status: 403, error: 'admin access required' },
-
-  // Conditions of the request (RFC 9110 section 13)
   preconditionFailed: { status: 412, error: 'precondition failed' },
-
-  // Lists
   queryInvalid: { status: 400, error: 'invalid query parameter' },
 
   // Certificates
@@ -49,7 +45,7 @@ export const REFUSALS = {
   registrationClosed: { status: 403, error: 'registration is closed' },
   invitationRequired: { status: 403, error: 'invitation required' },
 
-  // Proof-of-work
+  // Proof-of-work and rates
   powRequired: { status: 400, error: 'proof-of-work required' },
   powMalformedToken: { status: 400, error: 'Proof-of-work failed: malformed token' },
   powBadSignature: { status: 400, error: 'Proof-of-work failed: bad signature' },
@@ -57,8 +53,6 @@ export const REFUSALS = {
   powMalformedSolution: { status: 400, error: 'Proof-of-work failed: malformed solution' },
   powInsufficient: { status: 400, error: 'Proof-of-work failed: insufficient work' },
   powAlreadyUsed: { status: 400, error: 'Proof-of-work failed: challenge already used' },
-
-  // Rates
   rateLimited: { status: 429, error: 'rate limit exceeded' },
   lookupRateLimited: { status: 429, error: 'lookup rate limit exceeded' },
 

@@ -26,8 +26,8 @@ export class Tls implements TlsTermination {
   /** DER; undefined before there is one, and then nobody is identified. */
   #authority: Uint8Array | undefined;
   #server: Server | undefined;
-  #failures = 0;
-  #failuresLoggedMs = -Infinity;
+  #unlogged: { reason: string; count: number } | undefined;
+  #pause: NodeJS.Timeout | undefined;
 
   /** Throws ConfigError when the certificate can't be used. */
   constructor(parts: Pick<Parts, 'config' | 'clock' | 'log'>) {
@@ -75,15 +75,18 @@ export class Tls implements TlsTermination {
     return isOurs ? { fingerprint: fingerprintSha1(certificate), certificate } : NO_CERTIFICATE;
   }
 
-  /** Scanners fail as often as they like: one line a minute, with how many there were since the last. */
+  /** Scanners fail as often as they like: the first has a line, and then those of each minute one, with their count. */
   noteFailure(reason: string): void {
-    this.#failures += 1;
-    const nowMs = this.#parts.clock.monotonicMs();
-    if (nowMs - this.#failuresLoggedMs < FAILURES_LOGGED_MS) return;
-    const details = { reason, count: this.#failures };
+    this.#unlogged = { reason, count: (this.#unlogged?.count ?? 0) + 1 };
+    if (this.#pause === undefined) this.#logFailures();
+  }
+
+  #logFailures(): void {
+    const details = this.#unlogged;
+    this.#unlogged = undefined;
+    this.#pause = details && setTimeout(() => this.#logFailures(), FAILURES_LOGGED_MS).unref();
+    if (details === undefined) return;
     this.#parts.log({ level: 'info', logger: 'http', event: 'TLS handshakes failed', outcome: 'failure', details });
-    this.#failures = 0;
-    this.#failuresLoggedMs = nowMs;
   }
 
   #renewContext(): void {

@@ -114,6 +114,8 @@ test('GET /audit: each filter alone and all together; times are exclusive', asyn
     ['?event=AUTH_FAILURE', []], ['?event=auth*', []], ['?event=', []],
     ['?outcome=failure', [4, 2]], ['?outcome=success', [5, 3, 1]], ['?outcome=other', []],
     [`?client_id=${one}`, [2, 1]], [`?client_id=${other}`, [4, 3]], [`?client_id=${one.slice(0, 12)}`, []],
+    // As others write it.
+    [`?client_id=${one.toUpperCase().replace(/..(?=.)/g, '$&:')}`, [2, 1]],
     [`?after=${CREATED_AT}`, [5, 4, 3, 2]], [`?after=${CREATED_AT + 3}`, [5]], [`?after=${CREATED_AT + 4}`, []],
     [`?before=${CREATED_AT}`, []], [`?before=${CREATED_AT + 1}`, [1]], [`?after=${CREATED_AT}&before=${CREATED_AT + 2}`, [2]],
     [`?event=auth_failure&outcome=failure&client_id=${other}&after=${CREATED_AT + 2}&before=${CREATED_AT + 4}`, [4]],

@@ -243,6 +243,10 @@ test('loadConfig: a password in the address of nodes is not repeated, whatever i
       assert.ok(problem.endsWith(`, given "${before}me:...@db1:4001,db2:4001"`), problem);
     }
   }
+  for (const user of ['me@db.example', 'm/e']) {
+    const problem = problemsOf({ SERVICE_DB: `rqlite://${user}:hunter2@db1:4001` }).join();
+    assert.ok(problem.endsWith(`, given "rqlite://${user}:...@db1:4001"`), problem);
+  }
   assert.match(problemsOf({ SERVICE_DB: 'rqlite://me@db1' }).join(), /given "rqlite:\/\/me@db1"$/);
 });
 

@@ -142,7 +142,9 @@ test('SETTINGS: the database is a file, never one in memory, or nodes with their
   ];
   // SQLite reads these as URIs (https://sqlite.org/uri.html): of another file, or of one in memory.
   const uris = ['file:x.db', 'file:/x.db?vfs=memdb', 'file:x.db?mode=memory'];
-  for (const path of [':memory:', 'a\0b', NOT_UTF8, ...uris, ...noNodes, 'RQLITE://u:p@a:1', 'Rqlites://a']) {
+  // As whatever reads the file of an EnvironmentFile= without taking its quotes off gives them.
+  const quoted = ['"/srv/p.db"', '\'/srv/p.db\'', ' /srv/p.db', '"rqlite://a:4001"'];
+  for (const path of [':memory:', 'a\0b', NOT_UTF8, ...uris, ...noNodes, ...quoted, 'RQLITE://u:p@a:1', 'Rqlites://a']) {
     assert.equal(refusalOf(SETTINGS.databasePath, path), expected, path);
   }
 });

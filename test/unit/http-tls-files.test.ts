@@ -171,6 +171,28 @@ test('Tls: warns of a certificate that expires within 14 days, when asked and wh
   assert.equal(logged.length, 3);
 });
 
+test('Tls: handshakes that fail are logged at once, and then once a minute with their number, while there are any', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const counts: unknown[] = [];
+  const log = ({ details }: LogEntry): void => void counts.push([details?.['reason'], details?.['count']]);
+  const tls = new Tls({ config: testConfig(writePair(t, await serverPair())), clock: movableClock(), log });
+  const fail = (...reasons: readonly string[]): void => reasons.forEach((reason) => tls.noteFailure(reason));
+  fail('A', 'B', 'C');
+  assert.deepEqual(counts.splice(0), [['A', 1]]);
+  t.mock.timers.tick(59_999);
+  assert.deepEqual(counts, []);
+  t.mock.timers.tick(1);
+  assert.deepEqual(counts.splice(0), [['C', 2]]);
+  fail('D');
+  assert.deepEqual(counts, []);
+  t.mock.timers.tick(60_000);
+  assert.deepEqual(counts.splice(0), [['D', 1]]);
+  t.mock.timers.tick(600_000);
+  assert.deepEqual(counts, []);
+  fail('E', 'F');
+  assert.deepEqual(counts, [['E', 1]]);
+});
+
 test('Tls: the context is made anew for another certificate of the authority, and for that alone', async (t) => {
   const files = writePair(t, await serverPair());
   const tls = new Tls({ config: testConfig(files), clock: movableClock(), log: () => {} });

@@ -168,7 +168,7 @@ async function listAudit({ identity, store }: Parts, request: Request): Promise<
   const asked = page(query, { fallback: 100, maximum: 500 });
   const filter = {
     ...timeBounds(query), event: single(query, 'event'), outcome: single(query, 'outcome'),
-    clientId: single(query, 'client_id'),
+    clientId: single(query, 'client_id')?.replaceAll(':', '').toLowerCase() ?? null,
   };
   const { items, total } = await store.read.listAudit(filter, asked);
   return jsonReply(200, { entries: items.map(presentAuditEntry), total, ...asked });
