@@ -242,6 +242,9 @@ test('Debian 12 after a start: systemd runs the service as its unit says, on the
     const logged = 'journalctl -u pasted.service --output=cat';
     soon(`${logged} | grep "\\"event\\":\\"reloaded\\""`);
     const replica = '/var/lib/private/pasted-replica/pasted';
+    // In an empty place Litestream begins anew.
+    done(`systemctl stop pasted.service && mv ${replica} ${replica}.before && systemctl start pasted.service`);
+    soon(`test -e ${replica}/ltx/0/0000000000000001-0000000000000001.ltx`);
     done(`mv ${replica} ${replica}.away && touch ${replica}`);
     asked('fetch("http://127.0.0.1:8080", { method: "POST", body: "not copied" }).then(({ status }) => console.log(status))');
     soon(`${logged} --priority=warning | grep "\\"msg\\":.*${replica}"`);
