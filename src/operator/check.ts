@@ -244,7 +244,8 @@ const MAX_DAMAGE_SHOWN = 5;
 
 function checkDamage({ whyRefused, damage, contents }: Examination, depth: CheckDepth): Finding[] {
   if (whyRefused !== undefined) return [];
-  if (damage.length > 0) return damage.slice(0, MAX_DAMAGE_SHOWN).map((line) => fail('integrity', line));
+  const lines = [...damage, ...(contents?.changed ?? [])];
+  if (lines.length > 0) return lines.slice(0, MAX_DAMAGE_SHOWN).map((line) => fail('integrity', line));
   const held = contents?.usage;
   const what = held === undefined ? '' : `, ${heldText(held.pastes, held.bytes)}`;
   return [ok('integrity', `no damage by a ${depth} check${what}`)];

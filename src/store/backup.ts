@@ -268,9 +268,6 @@ function linkOrCopy(target: string, keptAs: string): void {
 /** `quick` leaves out whether every index agrees with its table. */
 export type CheckDepth = 'quick' | 'full';
 
-/** SHA-256, of pieces. */
-export type BeginDigest = () => { update(bytes: Uint8Array): unknown; digest(encoding: 'hex'): string };
-
 /** What `use` gives. Refuses what is not ours, or damaged; `name` is what it is called then. */
 function inOurs<Result>(path: string, name: string, use: (db: DatabaseSync, name: string) => Result): Result {
   try {
@@ -296,12 +293,11 @@ export function whyRefused(db: DatabaseSync): string | undefined {
 }
 
 /** What is wrong with it, a line each; none when it is sound. Throws what is no damage, such as a lock. */
-export function damageOf(db: DatabaseSync, depth: CheckDepth, beginDigest?: BeginDigest): readonly string[] {
+export function damageOf(db: DatabaseSync, depth: CheckDepth): readonly string[] {
   try {
     const damage = [...damagedPages(db, depth), ...strangeParts(db)];
     if (damage.length > 0) return damage;
-    const faults = faultsOf(db, schemaVersionOf(db) < 2 ? BROKEN : { ...BROKEN, ...MISCOUNTED });
-    return faults.length > 0 || beginDigest === undefined ? faults : changedContents(db, beginDigest);
+    return faultsOf(db, schemaVersionOf(db) < 2 ? BROKEN : { ...BROKEN, ...MISCOUNTED });
   } catch (error) {
     if (!isDamage(error)) throw error;
     return [describe(error)];
@@ -346,22 +342,6 @@ const MISCOUNTED = {
     FROM (SELECT count(*) AS pastes, coalesce(sum(size), 0) AS bytes FROM pastes)
     LEFT JOIN usage USING (pastes, bytes) WHERE usage.pastes IS NULL`,
 };
-
-/** What a disk has changed within sound pages, or pieces at other places: that content is not what was stored. */
-function changedContents(db: DatabaseSync, beginDigest: BeginDigest): string[] {
-  const pastes = db.prepare('SELECT id, lower(hex(sha256)) AS sha256, content, content_id AS contentId FROM pastes');
-  const chunkAt = db.prepare('SELECT bytes FROM chunks WHERE content_id = :contentId AND position = :position');
-  const changed: string[] = [];
-  for (const { id, sha256, content = null, contentId = null } of pastes.iterate()) {
-    const digest = beginDigest();
-    if (content instanceof Uint8Array) digest.update(content);
-    for (let position = 0, chunk; (chunk = chunkAt.get({ contentId, position })); position += 1) {
-      digest.update(chunk['bytes'] as Uint8Array);
-    }
-    if (digest.digest('hex') !== sha256) changed.push(`the content of ${id} is not what was stored`);
-  }
-  return changed;
-}
 
 export function holdingsOf(db: DatabaseSync) {
   const select = db.prepare('SELECT count(*) AS pastes, coalesce(sum(size), 0) AS contentBytes FROM pastes');

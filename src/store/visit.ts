@@ -6,7 +6,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import { codeOf, expected } from '../core/events.ts';
 import type { Awaitable } from '../core/time.ts';
 import type { Run } from './batch.ts';
-import { type BeginDigest, type CheckDepth, damageOf, requireDatabase, whyRefused } from './backup.ts';
+import { type CheckDepth, damageOf, requireDatabase, whyRefused } from './backup.ts';
 import { authorityLookups } from './certificates.ts';
 import {
   createFile, type DatabaseLock, fileBytes, freeBytes, LOCK_WAIT_MS, lockDatabase, openAsIs, openReading, placeOf,
@@ -229,6 +229,9 @@ function prepareContentSearch(db: Database) {
 export type Examination = ReturnType<typeof examineAs>;
 export type Contents = ReturnType<typeof contentsOf>;
 
+/** SHA-256, of pieces. */
+type BeginDigest = () => { update(bytes: Uint8Array): unknown; digest(encoding: 'hex'): string };
+
 /** The file must exist. With `beginDigest` all content is read. Throws StoreError when it can't be opened. */
 export function examineDatabase(path: string, depth: CheckDepth, beginDigest?: BeginDigest): Examination {
   const isAlone = isUnused(path);
@@ -248,9 +251,9 @@ function examineAs(path: string, depth: CheckDepth, isAlone: boolean, beginDiges
     using db = isAlone ? openAsIs(path, 'immutable') : openReading(path);
     const reason = whyRefused(db);
     const schemaVersion = schemaVersionOf(db);
-    const damage = reason === undefined ? damageOf(db, depth, beginDigest) : [];
-    const isReadable = reason === undefined && damage.length === 0 && schemaVersion === MIGRATIONS.length;
-    return { whyRefused: reason, schemaVersion, damage, contents: isReadable ? contentsOf(db) : undefined };
+    const damage = reason === undefined ? damageOf(db, depth) : [];
+    const isSound = reason === undefined && damage.length === 0 && schemaVersion === MIGRATIONS.length;
+    return { whyRefused: reason, schemaVersion, damage, contents: isSound ? contentsOf(db, beginDigest) : undefined };
   } catch (error) {
     if (!isDamage(error)) throw asStoreError(error);
     return { whyRefused: undefined, schemaVersion: 0, damage: [describe(error)], contents: undefined };
@@ -258,7 +261,7 @@ function examineAs(path: string, depth: CheckDepth, isAlone: boolean, beginDiges
 }
 
 /** What a sound database of this version says of itself. Times are Unix seconds, null where there is nothing. */
-function contentsOf(db: DatabaseSync) {
+function contentsOf(db: DatabaseSync, beginDigest?: BeginDigest) {
   const counted = db.prepare(`
     SELECT (SELECT count(*) FROM certificates) AS certificates,
       (SELECT max(created_at) FROM certificates WHERE revoked_at IS NULL) AS newestIssuedAt,
@@ -270,5 +273,22 @@ function contentsOf(db: DatabaseSync) {
     authority: findAuthority(),
     crl: findCrl(),
     faults: faultsOf(db),
+    changed: beginDigest === undefined ? [] : changedContents(db, beginDigest),
   };
+}
+
+/** Where a disk has changed bytes within sound pages, or pieces are at other places. */
+function changedContents(db: DatabaseSync, beginDigest: BeginDigest): string[] {
+  const pastes = db.prepare('SELECT id, lower(hex(sha256)) AS sha256, content, content_id AS contentId FROM pastes');
+  const chunkAt = db.prepare('SELECT bytes FROM chunks WHERE content_id = :contentId AND position = :position');
+  const changed: string[] = [];
+  for (const { id, sha256, content = null, contentId = null } of pastes.iterate()) {
+    const digest = beginDigest();
+    if (content instanceof Uint8Array) digest.update(content);
+    for (let position = 0, chunk; (chunk = chunkAt.get({ contentId, position })); position += 1) {
+      digest.update(chunk['bytes'] as Uint8Array);
+    }
+    if (digest.digest('hex') !== sha256) changed.push(`the content of ${id} is not what was stored`);
+  }
+  return changed;
 }

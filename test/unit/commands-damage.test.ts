@@ -40,6 +40,7 @@ test('check --full: names each paste whose content is no more what was stored, b
     assert.equal(db.prepare(sql).run(bytes === null ? {} : { bytes }).changes, 1, sql);
     db.close();
     assert.deepEqual(await integrity('--full'), [`fail integrity: the content of ${id} is not what was stored`], sql);
+    assert.match((await pasted(['check', '--full'])).stdout, /^ok schema: [^]*^ok records: /m);
     assert.match((await integrity()).join(), /^ok integrity: no damage by a quick check/);
     writeFileSync(databasePath, sound);
   }
