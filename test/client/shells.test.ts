@@ -209,7 +209,9 @@ test('pastec info: with hardly any room for temporary files it prints all of it,
 
 test('pastec rm: deletes by its token what it stored without an identity', async (t) => {
   await underEachShell(t, await startApp(t), async ({ run }) => {
-    const urls = [await run([], { input: 'one' }), await run([], { input: 'two' })].map(({ text }) => text.trim());
+    const stored = [await run([], { input: 'one' }), await run([], { input: 'two' })];
+    assert.deepEqual(stored.map(({ code, stderr }) => [code, stderr]), [[0, ''], [0, '']]);
+    const urls = stored.map(({ text }) => text.trim());
     const { code, text, stderr } = await run(['rm', ...urls]);
     assert.deepEqual([code, text, stderr], [0, '', '']);
     for (const url of urls) assert.equal((await fetch(url)).status, 404);
