@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { delimiter, join } from 'node:path';
@@ -15,7 +15,7 @@ import { mountFilled, mountObstacle, unmount } from '../campaign/mounts.ts';
 import { answerAlways } from '../support/answer-always.ts';
 import { binaryContent, startApp, type RunningApp } from '../support/app.ts';
 import { partialPaste } from '../support/partial-paste.ts';
-import { isInstalled } from '../support/programs.ts';
+import { findProgram, isInstalled } from '../support/programs.ts';
 import { clientOf, SCRIPT, SH, SHELLS, type Client, type Ended, type Shell } from '../support/shells.ts';
 
 type UnderEachShell = (client: Client, app: RunningApp, t: TestContext, shell: Shell) => Promise<void>;
@@ -215,6 +215,19 @@ test('pastec rm: deletes by its token what it stored without an identity', async
     const { code, text, stderr } = await run(['rm', ...urls]);
     assert.deepEqual([code, text, stderr], [0, '', '']);
     for (const url of urls) assert.equal((await fetch(url)).status, 404);
+  });
+});
+
+test('pastec: how curl ended is known however soon it does', async (t) => {
+  await underEachShell(t, await startApp(t), async ({ folder, run }) => {
+    const programs = join(folder, 'programs');
+    mkdirSync(programs);
+    symlinkSync(findProgram('true') ?? assert.fail(), join(programs, 'curl'));
+    const environment = { PATH: `${programs}${delimiter}${process.env.PATH}` };
+    const runs = Array.from({ length: 40 }, () => run(['status'], { environment }));
+    for (const { code, stderr } of await Promise.all(runs)) {
+      assert.deepEqual([code, stderr], [8, 'pastec: curl did not say what was answered\n']);
+    }
   });
 });
 
