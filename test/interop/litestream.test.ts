@@ -309,7 +309,11 @@ test('litestream: after a kill a restore has all, also where a copy of the whole
   await makeDatabase();
   const configuration = join(folder, 'litestream.yml');
   const settings = readFileSync(configuration, 'utf8');
-  const newest = (place: string) => Number.parseInt(readdirSync(place).toSorted().at(-1)?.slice(17, 33) ?? '0', 16);
+  /** The last change that a whole file there has. */
+  const newest = (place: string): number => {
+    const names = filesUnder(place).map((path) => /-(\w+)\.ltx$/.exec(path)?.[1] ?? '0');
+    return Math.max(0, ...names.map((digits) => Number.parseInt(digits, 16)));
+  };
   const changes = join(replica, 'pasted', 'ltx', '0');
   let stored = 0;
   const serveUntil = async (wanted: () => boolean) => {
