@@ -226,7 +226,7 @@ function examine(path: string, depth: CheckDepth): { findings: Finding[]; conten
   if (stats === null) return only(`there is none at ${path}: ${MADE_AT_START}`);
   if (stats?.isFile() === false) return only(`${path} is not a file: ${SETTINGS.databasePath.name} is wrong`);
   try {
-    const examination = examineDatabase(path, depth, depth === 'full' ? beginSha256 : undefined);
+    const examination = examineDatabase(path, depth === 'full' ? beginSha256 : undefined);
     return { findings: [checkSchema(examination), ...checkDamage(examination, depth)], contents: examination.contents };
   } catch (error) {
     return only(expected(StoreError, error).message);

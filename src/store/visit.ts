@@ -6,7 +6,7 @@ import type { DatabaseSync } from 'node:sqlite';
 import { codeOf, expected } from '../core/events.ts';
 import type { Awaitable } from '../core/time.ts';
 import type { Run } from './batch.ts';
-import { type CheckDepth, damageOf, requireDatabase, whyRefused } from './backup.ts';
+import { damageOf, requireDatabase, whyRefused } from './backup.ts';
 import { authorityLookups } from './certificates.ts';
 import {
   createFile, type DatabaseLock, fileBytes, freeBytes, LOCK_WAIT_MS, lockDatabase, openAsIs, openReading, placeOf,
@@ -229,15 +229,15 @@ function prepareContentSearch(db: Database) {
 export type Examination = ReturnType<typeof examineAs>;
 export type Contents = ReturnType<typeof contentsOf>;
 
-/** SHA-256, of pieces. */
+/** SHA-256, of pieces. With it a check is a full one, for which all content is read. */
 type BeginDigest = () => { update(bytes: Uint8Array): unknown; digest(encoding: 'hex'): string };
 
-/** The file must exist. With `beginDigest` all content is read. Throws StoreError when it can't be opened. */
-export function examineDatabase(path: string, depth: CheckDepth, beginDigest?: BeginDigest): Examination {
+/** The file must exist. Throws StoreError when it can't be opened. */
+export function examineDatabase(path: string, beginDigest?: BeginDigest): Examination {
   const isAlone = isUnused(path);
-  const examination = examineAs(path, depth, isAlone, beginDigest);
+  const examination = examineAs(path, isAlone, beginDigest);
   // Who opened it meanwhile may have changed what had been taken for immutable.
-  return isAlone && !isUnused(path) ? examineAs(path, depth, false, beginDigest) : examination;
+  return isAlone && !isUnused(path) ? examineAs(path, false, beginDigest) : examination;
 }
 
 /** Without files beside it nobody has it open, and nothing but the file itself counts. */
@@ -245,13 +245,13 @@ function isUnused(path: string): boolean {
   return !['-wal', '-shm', '-journal'].some((suffix) => existsSync(`${path}${suffix}`));
 }
 
-function examineAs(path: string, depth: CheckDepth, isAlone: boolean, beginDigest?: BeginDigest) {
+function examineAs(path: string, isAlone: boolean, beginDigest?: BeginDigest) {
   try {
     // To read one that has a log, without one beside it, would leave an empty log and its index there.
     using db = isAlone ? openAsIs(path, 'immutable') : openReading(path);
     const reason = whyRefused(db);
     const schemaVersion = schemaVersionOf(db);
-    const damage = reason === undefined ? damageOf(db, depth) : [];
+    const damage = reason === undefined ? damageOf(db, beginDigest === undefined ? 'quick' : 'full') : [];
     const isSound = reason === undefined && damage.length === 0 && schemaVersion === MIGRATIONS.length;
     return { whyRefused: reason, schemaVersion, damage, contents: isSound ? contentsOf(db, beginDigest) : undefined };
   } catch (error) {

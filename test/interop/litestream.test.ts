@@ -365,6 +365,8 @@ test('litestream: the drop-in says why of each line, and systemd has nothing to 
     const above = lines[index - 1]!;
     assert.ok(above.startsWith('# ') || above.split('=')[0] === line.split('=')[0], line);
   }
+  const [, mounted = ''] = /^RequiresMountsFor=(.*)$/m.exec(deployed('replica.conf')) ?? [];
+  assert.ok(mounted !== '' && deployed('litestream.yml').includes(`\n      path: ${mounted}/`), mounted);
   const served = / pasted node \$\{network:\+"\$network"\} ([^]*) \/usr\/lib\/pasted\/main\.js serve &$/m
     .exec(deployed('serve-replicated').replaceAll(/ *\\\n */g, ' '))?.[1] ?? assert.fail('it starts no service');
   const options = served.replaceAll('"', '').replaceAll('$state', '%S/pasted')

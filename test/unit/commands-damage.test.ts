@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { copyFileSync, readFileSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
-import { test } from 'node:test';
+import { test, type TestContext } from 'node:test';
 import { CHUNK_BYTES } from '../../src/store/store.ts';
 import { assertHolds, fill, inStore } from '../support/databases.ts';
 import { openDesk } from '../support/operator.ts';
@@ -46,11 +46,16 @@ test('check --full: names each paste whose content is no more what was stored, b
   }
 });
 
+async function backedUp(t: TestContext) {
+  const desk = openDesk(t);
+  const pastes = await fill(desk.databasePath, 1);
+  const file = join(desk.folder, 'copy.db');
+  assert.equal((await desk.pasted(['backup', file])).code, 0);
+  return { ...desk, pastes, file };
+}
+
 test('backup, restore: a log beside a backup that it does not belong to is neither left there nor taken for its own', async (t) => {
-  const { folder, databasePath, pasted } = openDesk(t);
-  const pastes = await fill(databasePath, 1);
-  const file = join(folder, 'copy.db');
-  assert.equal((await pasted(['backup', file])).code, 0);
+  const { folder, databasePath, pasted, pastes, file } = await backedUp(t);
   // Somebody tries it, and is killed.
   using tried = new DatabaseSync(file);
   tried.exec('PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; DELETE FROM pastes WHERE rowid < 4');
@@ -73,10 +78,7 @@ test('backup, restore: a log beside a backup that it does not belong to is neith
 });
 
 test('restore: a link to nowhere with the name of a database that was kept is left alone', async (t) => {
-  const { folder, databasePath, pasted } = openDesk(t);
-  const pastes = await fill(databasePath, 1);
-  const file = join(folder, 'copy.db');
-  assert.equal((await pasted(['backup', file])).code, 0);
+  const { databasePath, pasted, pastes, file } = await backedUp(t);
   symlinkSync('nowhere', `${databasePath}.before-restore-20260101T000000Z`);
   assert.deepEqual((await pasted(['restore', file])).stderr, '');
   await inStore(databasePath, (store) => assertHolds(store, pastes, 1));

@@ -238,12 +238,12 @@ test('examineDatabase: what somebody changed while it was looked at is seen by a
     other.exec(`PRAGMA user_version = ${newer}`);
     return this.prepare(sql);
   });
-  assert.equal(examineDatabase(path, 'quick').schemaVersion, newer);
+  assert.equal(examineDatabase(path).schemaVersion, newer);
 });
 
 test('examineDatabase: a directory in the place of a database cannot be opened, which is no damage', (t) => {
   const folder = temporaryFolder(t);
-  assert.throws(() => examineDatabase(folder, 'quick'), { name: 'StoreError', failure: 'unavailable' });
+  assert.throws(() => examineDatabase(folder), { name: 'StoreError', failure: 'unavailable' });
   assert.deepEqual(readdirSync(folder), []);
 });
 
