@@ -93,12 +93,8 @@ async function make(
   if (issuer !== undefined) identifiers.push(authorityKeyIdentifier(issuer.keyIdentifier));
   const tbsCertificate = seq(
     explicit(0, integer(2)), // v3
-    certificateSerialNumber(serial),
-    ECDSA_WITH[digest],
-    issuer?.name ?? subject,
-    seq(time(validity.notBefore), time(validity.notAfter)),
-    subject,
-    spki,
+    certificateSerialNumber(serial), ECDSA_WITH[digest], issuer?.name ?? subject,
+    seq(time(validity.notBefore), time(validity.notAfter)), subject, spki,
     explicit(3, seq(...extensions, ...identifiers)),
   );
   const certificate = await signed(tbsCertificate, signer.privateKey, digest);

@@ -113,10 +113,8 @@ export async function makeCrl(
   await setImmediate();
   const tbsCertList = seq(
     integer(1), // v2
-    ECDSA_WITH.sha384,
-    issuer.name,
-    time(thisUpdate),
-    time(thisUpdate + CRL_TTL_SECONDS),
+    ECDSA_WITH.sha384, issuer.name,
+    time(thisUpdate), time(thisUpdate + CRL_TTL_SECONDS),
     ...list,
     explicit(0, seq(authorityKeyIdentifier(issuer.keyIdentifier), extension(OIDS.cRLNumber, integer(number)))),
   );

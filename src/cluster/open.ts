@@ -103,16 +103,11 @@ function createClusterStore(joined: Awaited<ReturnType<typeof joinNodes>>, optio
         await larger.release(await reader.listOrphans());
         return true;
       },
-      releasePages: async () => 0,
-      optimize: async () => {},
-      restoreBallast: async () => true,
-      fileBytes: () => ({ database: 0, wal: 0 }),
-      writesWaiting: () => writer.waiting,
+      releasePages: async () => 0, optimize: async () => {}, restoreBallast: async () => true,
+      fileBytes: () => ({ database: 0, wal: 0 }), writesWaiting: () => writer.waiting,
     },
     /** Whoever asks meanwhile shares the answer: it costs an entry in the log of the nodes. */
-    healthy: () => (
-      probing ??= checkTime(HEALTH_MS).then(() => true, () => false).finally(() => (probing = undefined))
-    ),
+    healthy: () => probing ??= checkTime(HEALTH_MS).then(() => true, () => false).finally(() => (probing = undefined)),
     close: async () => {
       for (const timer of timers) clearInterval(timer);
       nodes.endWithin(CLOSE_MS);

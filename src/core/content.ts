@@ -28,13 +28,13 @@ export class Utf8Scan {
   /** Only reads the bytes. Whether all so far can still be the beginning of something valid. */
   update(bytes: Uint8Array): boolean {
     if (!this.#canBeValid) return false;
-    const isCut = this.#cut.length > 0;
-    const start = isCut ? sequenceBytes(this.#cut[0]!) - this.#cut.length : 0;
-    if (isCut) this.#cut = Uint8Array.of(...this.#cut, ...bytes.subarray(0, start));
+    const [lead] = this.#cut;
+    const start = lead === undefined ? 0 : sequenceBytes(lead) - this.#cut.length;
+    this.#cut = Uint8Array.of(...this.#cut, ...bytes.subarray(0, start));
     if (bytes.length < start) return true;
     const end = endOfWholeSequences(bytes, start);
-    this.#canBeValid = (!isCut || isUtf8(this.#cut)) && isUtf8(bytes.subarray(start, end));
-    this.#cut = end === bytes.length ? NOTHING : Uint8Array.from(bytes.subarray(end));
+    this.#canBeValid = isUtf8(this.#cut) && isUtf8(bytes.subarray(start, end));
+    this.#cut = Uint8Array.from(bytes.subarray(end));
     return this.#canBeValid;
   }
 }
@@ -50,10 +50,9 @@ export function endOfWholeSequences(bytes: Uint8Array, start: number): number {
 
 /** How many bytes a character has that begins with this one; 1 where none can begin, which isUtf8 will find. */
 function sequenceBytes(lead: number): number {
-  if (lead >= 0xf0 && lead <= 0xf4) return 4;
-  if (lead >= 0xe0 && lead <= 0xef) return 3;
-  if (lead >= 0xc2 && lead <= 0xdf) return 2;
-  return 1;
+  if (lead < 0xc2 || lead > 0xf4) return 1;
+  if (lead < 0xe0) return 2;
+  return lead < 0xf0 ? 3 : 4;
 }
 
 export const TEXT_TYPE = 'text/plain';
@@ -74,7 +73,7 @@ const INERT = [
 /** The type of content (the decisions): `text/plain` of UTF-8, else what the header names if specific and inert. */
 export function mediaTypeOf(isText: boolean, contentType: string | undefined): string {
   if (isText) return TEXT_TYPE;
-  const type = MEDIA_TYPE.exec(contentType ?? '')?.[1]?.toLowerCase() ?? '';
+  const type = (MEDIA_TYPE.exec(contentType ?? '')?.[1] ?? '').toLowerCase();
   const isInert = type.length <= MAX_MEDIA_TYPE_LENGTH && INERT.some((pattern) => pattern.test(type));
   return isInert ? type : BINARY_TYPE;
 }
@@ -96,13 +95,14 @@ export class JoinedBytes {
   /** There must be room for the piece. The first is taken as it is, the others are copied. */
   add(piece: Uint8Array): void {
     const length = this.#length + piece.length;
-    if (this.#length > 0 && length > this.#bytes.length) {
-      const larger = new Uint8Array(Math.min(this.#mostBytes, Math.max(KIB, 2 * length)));
-      larger.set(this.#bytes.subarray(0, this.#length));
-      this.#bytes = larger;
-    }
-    if (this.#length === 0) this.#bytes = piece;
-    else this.#bytes.set(piece, this.#length);
+    if (this.#length > 0) {
+      if (length > this.#bytes.length) {
+        const larger = new Uint8Array(Math.min(this.#mostBytes, Math.max(KIB, 2 * length)));
+        larger.set(this.#bytes.subarray(0, this.#length));
+        this.#bytes = larger;
+      }
+      this.#bytes.set(piece, this.#length);
+    } else this.#bytes = piece;
     this.#length = length;
   }
 

@@ -40,7 +40,7 @@ export class JsonContentReader {
   /** Where the next byte stands. At `value` that of `content` comes next; `escape` is after a backslash in a string. */
   #place: 'outside' | 'value' | 'string' | 'escape' | 'content' = 'outside';
   #depth = 0;
-  /** The last string directly in the top-level object, as far as it can be the name `content`. */
+  /** The last string, as far as it can be the name `content`. */
   #name = '';
   #contentSeen = false;
   #hasContent = false;
@@ -71,8 +71,8 @@ export class JsonContentReader {
 
   /** The decoded content in these bytes. There is one `content` only, so that all of it is in one place. */
   #read(bytes: Uint8Array): Uint8Array {
-    const start = this.#place === 'content' ? 0 : this.#readFrame(bytes, 0);
-    const end = this.#place === 'content' ? endOfContent(bytes, start) : start;
+    const start = this.#readFrame(bytes, 0);
+    const end = endOfContent(bytes, start);
     const isOver = bytes[end] === QUOTE;
     const content = this.#decode(bytes.subarray(start, end), isOver);
     this.#cut = isOver ? NOTHING : Uint8Array.from(bytes.subarray(end));
@@ -83,11 +83,11 @@ export class JsonContentReader {
     // What stands before and after content. As a copy, since the bytes may be part of a large buffer.
     const frame = Buffer.concat([bytes.subarray(0, start), isOver ? bytes.subarray(end) : NOTHING]);
     if (this.#frame.length + frame.length > MAX_FRAME_BYTES) refuse();
-    if (frame.length > 0) this.#frame.add(frame);
+    this.#frame.add(frame);
     return content;
   }
 
-  /** Reads on from `start`; the position where content begins, or the end of the bytes. */
+  /** Reads on from `start`; the position where content begins or goes on, or the end of the bytes. */
   #readFrame(bytes: Uint8Array, start: number): number {
     let position = start;
     while (position < bytes.length && this.#place !== 'content') {
@@ -99,7 +99,7 @@ export class JsonContentReader {
   }
 
   #readString(byte: number): void {
-    if (this.#depth === 1 && this.#name.length <= LONGEST_CONTENT_NAME) this.#name += String.fromCharCode(byte);
+    if (this.#name.length <= LONGEST_CONTENT_NAME) this.#name += String.fromCharCode(byte);
     if (this.#place === 'escape') this.#place = 'string';
     else if (byte === BACKSLASH) this.#place = 'escape';
     else if (byte === QUOTE) this.#place = 'outside';
@@ -113,7 +113,7 @@ export class JsonContentReader {
       this.#place = 'content';
     } else if (byte === QUOTE) {
       this.#place = 'string';
-      if (this.#depth === 1) this.#name = '"';
+      this.#name = '"';
     } else if (byte === COLON) {
       const canBeContent = this.#depth === 1 && this.#name.length <= LONGEST_CONTENT_NAME;
       if (canBeContent && parse(this.#name) === 'content') this.#place = 'value';
@@ -129,7 +129,7 @@ export class JsonContentReader {
   #decode(bytes: Uint8Array, isLast: boolean): Uint8Array {
     if (this.#highSurrogate === '' && !bytes.includes(BACKSLASH)) return bytes;
     const text = this.#highSurrogate + parse(`"${textOf(bytes)}"`);
-    const last = text.at(-1) ?? '';
+    const last = text.slice(-1);
     this.#highSurrogate = !isLast && last >= '\ud800' && last <= '\udbff' ? last : '';
     return Buffer.from(text.slice(0, text.length - this.#highSurrogate.length));
   }

@@ -32,20 +32,16 @@ const POOL_BYTES = 2048;
 /** Ids and nonces. Keys and salts are larger, and are not kept ready in memory. */
 const MOST_POOLED_BYTES = 16;
 
+/** What was fetched and not handed out yet. */
 let pool = new Uint8Array();
-let handedOut = 0;
 
 /** Synchronous. No byte is handed out twice, and none of what was handed out stays here. */
 export const randomBytes: RandomBytes = (size) => {
   if (size > MOST_POOLED_BYTES) return nodeRandomBytes(size);
-  if (handedOut + size > pool.length) {
-    pool = new Uint8Array(nodeRandomBytes(POOL_BYTES));
-    handedOut = 0;
-  }
-  const start = handedOut;
-  handedOut += size;
-  const bytes = pool.slice(start, handedOut);
-  pool.fill(0, start, handedOut);
+  if (size > pool.length) pool = new Uint8Array(nodeRandomBytes(POOL_BYTES));
+  const bytes = pool.slice(0, size);
+  pool.fill(0, 0, size);
+  pool = pool.subarray(size);
   return bytes;
 };
 

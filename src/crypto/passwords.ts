@@ -33,12 +33,10 @@ export async function hashPassword(password: string, random: RandomBytes): Promi
 
 /** In constant time. Rejects when `stored` is malformed: it is our own data, so that is damage, no wrong password. */
 export async function verifyPassword(password: string, stored: string): Promise<boolean> {
-  const [, iterations, salt, key] = STORED.exec(stored) ?? [];
+  const [, iterations, salt = '', key = ''] = STORED.exec(stored) ?? [];
   const count = Number(iterations);
   // No fewer were ever written. The text stays out of the message: guesses could be tried on it.
-  if (salt === undefined || key === undefined || count < ITERATIONS || count > MAX_ITERATIONS) {
-    throw new Error('stored password hash is malformed');
-  }
+  if (!(count >= ITERATIONS && count <= MAX_ITERATIONS)) throw new Error('stored password hash is malformed');
   const derived = await pbkdf2Sha256(password, Buffer.from(salt, 'base64url'), count, KEY_BYTES);
   return timingSafeEqual(derived, Buffer.from(key, 'base64url'));
 }

@@ -182,7 +182,7 @@ export function isEncoding(element: DerElement, encoding: Uint8Array): boolean {
 /** The number of an INTEGER from 0 up to what is exact; a DerError otherwise. */
 export function integerValue({ tag, content }: DerElement): number {
   const value = Number(`0x${Buffer.from(content).toString('hex')}`);
-  const isNegative = (content[0] ?? 0) >= 0x80;
+  const isNegative = content[0]! >= 0x80;
   if (tag !== TAGS.integer || isNegative || !Number.isSafeInteger(value)) throw new DerError('unsupported INTEGER');
   return value;
 }
@@ -211,9 +211,9 @@ function readElements(bytes: Uint8Array, start: number, end: number, depth: numb
 /** Where the content of the value at `start` begins and ends: X.690 section 10.1, definite and in the fewest octets. */
 function contentBounds(bytes: Uint8Array, start: number, end: number): { from: number; to: number } {
   const first = bytes[start + 1] ?? 0;
-  const lengthOctets = first < 0x80 ? 0 : first & 0x7f;
+  const lengthOctets = Math.max(0, first - 0x80);
   const from = start + 2 + lengthOctets;
-  if (start + 2 <= end && (first === 0x80 || lengthOctets > MAX_LENGTH_OCTETS)) {
+  if (first === 0x80 || lengthOctets > MAX_LENGTH_OCTETS) {
     throw new DerError(`indefinite or oversized length at byte ${start}`);
   }
   if (from > end) throw new DerError(`value cut off at byte ${start}`);
@@ -242,8 +242,10 @@ function requireCanonical({ tag, content, children }: DerElement, start: number)
   throw new DerError(`value not in its canonical form at byte ${start}`);
 }
 
-/** X.690 section 11.2.1: the unused bits, as many as the first octet says, are those of the last octet, and zero. */
+/**
+ * X.690 section 11.2.1: the unused bits, as many as the first octet says, are those of the last octet, and zero. Of
+ * the first octet alone that makes 0: none of 1 to 7 ends in as many zero bits as it says.
+ */
 function hasUnusedZeros(content: Uint8Array): boolean {
-  const [unused = 0] = content;
-  return content.length === 1 ? unused === 0 : (content.at(-1)! & ((1 << unused) - 1)) === 0;
+  return (content.at(-1)! & ((1 << content[0]!) - 1)) === 0;
 }

@@ -24,10 +24,8 @@ export function certificateCommands(db: Database) {
   });
   const audit = prepareAudit(db);
   return {
-    issueCertificate: prepareIssuance(db),
-    revokeCertificate: prepareRevocation(db),
-    useCertificate: prepareFirstUse(db),
-    removeExpiredCertificates: prepareRemoval(db),
+    issueCertificate: prepareIssuance(db), revokeCertificate: prepareRevocation(db),
+    useCertificate: prepareFirstUse(db), removeExpiredCertificates: prepareRemoval(db),
     /** Makes the holder of a certificate an admin; false when there is none of that serial, or it is revoked. */
     grantAdmin: ({ serial, granted }: { serial: string; granted: AuditEvent }): boolean => {
       const isGranted = grant({ serial }).length > 0;

@@ -22,12 +22,9 @@ export function pasteCommands(db: Database) {
   const touch = db.prepare('UPDATE pastes SET accessed_at = :atSeconds WHERE id = :id');
   const expired = amongFirst('pastes', 'expires_at <= :nowSeconds', 'expires_at, rowid');
   return {
-    createPaste: prepareCreation(db),
-    burnPaste: prepareBurning(db),
+    createPaste: prepareCreation(db), burnPaste: prepareBurning(db), updatePaste: prepareUpdate(db),
+    deletePaste: prepareDeletion(db), takeDown: prepareTakingDown(db),
     removeExpired: prepareRemoving<{ nowSeconds: number; limit: number }>(db, expired),
-    updatePaste: prepareUpdate(db),
-    deletePaste: prepareDeletion(db),
-    takeDown: prepareTakingDown(db),
     touchPastes: (accesses: readonly Access[]): void => {
       for (const { id, atSeconds } of accesses) touch.run({ id, atSeconds });
     },
@@ -37,9 +34,7 @@ export function pasteCommands(db: Database) {
 export function pasteLookups(db: Database) {
   const removals = db.prepare('SELECT count FROM removals');
   return {
-    findPaste: prepareFinding(db),
-    usage: prepareUsage(db),
-    isFull: prepareQuota(db),
+    findPaste: prepareFinding(db), usage: prepareUsage(db), isFull: prepareQuota(db),
     /** How often another process has removed pastes. */
     countRemovals: () => Number(removals.get()?.['count']),
   };
