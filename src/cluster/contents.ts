@@ -105,7 +105,8 @@ export function createClusterContents({ run, readChunk, log }: Parts) {
   const there = { borrow: readChunk, giveBack: () => {}, copy: () => 0 };
   /** How many here write or read which content. */
   const holders = new Map<string, number>();
-  const discards = createDiscards((contentId) => run('discardChunks', { contentId, limit: DISCARD_CHUNKS }), log);
+  const step = (contentId: string): Promise<boolean> => run('discardChunks', { contentId, limit: DISCARD_CHUNKS });
+  const [discards, ofUploads] = [createDiscards(step, log), createDiscards(step, log)];
   const renewal = setInterval(() => {
     // Not what it failed to let go of: that lease runs out.
     const held = [...holders.keys()];
@@ -113,11 +114,13 @@ export function createClusterContents({ run, readChunk, log }: Parts) {
   }, RENEW_MS).unref();
 
   /** Content that others here hold goes when the last of them lets go. */
-  const release = (contentIds: readonly string[]) => discards.add(contentIds.filter((id) => !holders.has(id)));
+  const release = (contentIds: readonly string[], removal = discards): Promise<void> => (
+    removal.add(contentIds.filter((id) => !holders.has(id)))
+  );
 
-  async function letGo(contentId: string): Promise<void> {
+  async function letGo(contentId: string, removal = discards): Promise<void> {
     if (addTo(holders, contentId, -1) > 0) return;
-    if (await run('letGoOfContent', contentId).catch(noteFailure)) await release([contentId]);
+    if (await run('letGoOfContent', contentId).catch(noteFailure)) await release([contentId], removal);
   }
 
   return {
@@ -125,7 +128,7 @@ export function createClusterContents({ run, readChunk, log }: Parts) {
       chunks,
       upload(contentId: string, quota: UploadQuota | null = null) {
         addTo(holders, contentId, 1);
-        return createUpload(contentId, quota, { run }, chunks.giveBack, () => letGo(contentId));
+        return createUpload(contentId, quota, { run }, chunks.giveBack, () => letGo(contentId, ofUploads));
       },
       async open(contentId: string): Promise<ContentReader | undefined> {
         addTo(holders, contentId, 1);

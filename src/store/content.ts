@@ -203,14 +203,16 @@ export function createContentStore(lookups: ReturnType<typeof contentLookups>, w
   const deleteWhenUnread = new Set<string>();
   /** What is being uploaded is an orphan too, but nobody's to discard beside its upload. */
   const uploading = new Set<string>();
-  const discards = createDiscards((contentId) => (
+  const step = (contentId: string) => (
     writer.run('discardChunks', { contentId, limit: DISCARD_STEP_CHUNKS }, DISCARD_STEP_CHUNKS * CHUNK_BYTES)
-  ), log);
+  );
+  // An answer waits for what its upload had written, and for nothing else but others of the kind.
+  const [discards, ofUploads] = [createDiscards(step, log), createDiscards(step, log)];
 
   /** Removes content that lost its paste, now or when its last reader closes. Resolves when the unread is gone. */
-  function release(contentIds: readonly string[]): Promise<void> {
+  function release(contentIds: readonly string[], removal = discards): Promise<void> {
     for (const contentId of contentIds) if (readers.has(contentId)) deleteWhenUnread.add(contentId);
-    return discards.add(contentIds.filter((contentId) => !readers.has(contentId)));
+    return removal.add(contentIds.filter((contentId) => !readers.has(contentId)));
   }
 
   function letGo(contentId: string): void {
@@ -228,7 +230,7 @@ export function createContentStore(lookups: ReturnType<typeof contentLookups>, w
         return createUpload(contentId, quota, writer, chunks.giveBack, async (hasChunks) => {
           uploading.delete(contentId);
           const isAdopted = Promise.resolve(contentId).then(lookups.isAdopted).catch(() => false);
-          if (hasChunks && !(await isAdopted)) await release([contentId]);
+          if (hasChunks && !(await isAdopted)) await release([contentId], ofUploads);
         });
       },
       /** Holds the content for reading; undefined when it is gone, by a PUT or DELETE since the paste was found. */
@@ -337,23 +339,24 @@ export function createContentReader(contentId: string, chunks: Chunks, letGo: ()
   };
 }
 
-/** Removes orphaned content one by one, in steps that others write between. A step says whether its content is gone. */
+/** Removes orphaned content in steps that others write between, which say whether it is gone: of each in its turn. */
 export function createDiscards(step: (contentId: string) => Promise<boolean>, log: Log) {
-  const waiting = new Set<string>();
+  const waiting = new Map<string, PromiseWithResolvers<void>>();
   let running: Promise<void> | undefined;
 
   /** The last step and `running = undefined` are in one turn, so whatever is added later starts a new run. */
   async function run(): Promise<void> {
-    let contentId = '';
     try {
-      for (contentId of waiting) {
-        while (!(await step(contentId)));
+      for (const [contentId, removal] of waiting) {
+        // To the end: neither large content nor what can't be removed holds up the others.
         waiting.delete(contentId);
+        waiting.set(contentId, removal);
+        if (!(await step(contentId))) continue;
+        waiting.delete(contentId);
+        removal.resolve();
       }
     } catch (error) {
-      // To the end, so that one content that can't be removed does not hold up the others.
-      waiting.delete(contentId);
-      waiting.add(contentId);
+      for (const { resolve } of waiting.values()) resolve();
       const details = { reason: describe(error), waiting: waiting.size };
       log({ level: 'warning', logger: 'store', event: 'content not removed', outcome: 'failure', details });
     } finally {
@@ -362,12 +365,13 @@ export function createDiscards(step: (contentId: string) => Promise<boolean>, lo
   }
 
   return {
-    /** Resolves when nothing is left, or after a failure: the next call or start tries the rest again. */
-    add(contentIds: readonly string[]): Promise<void> {
-      for (const contentId of contentIds) waiting.add(contentId);
+    /** Resolves when these are gone, of none when all are, or after a failure: the next call or start tries again. */
+    async add(contentIds: readonly string[]): Promise<void> {
+      for (const contentId of contentIds) if (!waiting.has(contentId)) waiting.set(contentId, Promise.withResolvers());
+      const removals = contentIds.map((contentId) => waiting.get(contentId)?.promise);
       // A run with nothing to do would end before it is assigned to `running`, which then would never be reset.
       if (waiting.size > 0) running ??= run();
-      return running ?? Promise.resolve();
+      await (contentIds.length === 0 ? running : Promise.all(removals));
     },
   };
 }

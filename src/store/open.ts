@@ -207,7 +207,7 @@ function createPasteStore(parts: Sources) {
     removeExpired: async (nowSeconds: number, limit: number): Promise<number> => {
       const { outcome: count, orphanedContentIds } = await run('removeExpired', { nowSeconds, limit });
       if (count > 0) hot.noteRemoved(nowSeconds);
-      await release(orphanedContentIds);
+      if (orphanedContentIds.length > 0) await release(orphanedContentIds);
       return count;
     },
   };

@@ -68,8 +68,7 @@ export async function addCertificate(tables: Tables, given: Partial<CertificateR
 }
 
 /** Resolves when all removals that are due have been carried out. */
-export async function removalsDone({ pastes, upkeep }: Store): Promise<void> {
-  await pastes.removeExpired(0, 1);
+export async function removalsDone({ upkeep }: Store): Promise<void> {
   do await setImmediate();
   while (upkeep.writesWaiting() > 0);
 }

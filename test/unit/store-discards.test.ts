@@ -12,14 +12,17 @@ import { patternedBytes } from '../support/store.ts';
 /** For what must have nothing to say. */
 const noLog: Log = ({ event }) => assert.fail(event);
 
-test('discards: each content goes in its steps, one content at a time, also what is added meanwhile', async () => {
+test('discards: each content goes in its steps, of each in its turn, also what is added meanwhile', async () => {
   const steps: string[] = [];
-  const discards = createDiscards(async (contentId) => steps.push(contentId) % 3 === 0, noLog);
+  const step = async (contentId: string): Promise<boolean> => (
+    steps.push(contentId) > 0 && steps.filter((each) => each === contentId).length === 3
+  );
+  const discards = createDiscards(step, noLog);
   await discards.add([]);
   const early = discards.add(['a', 'b']);
   const late = discards.add(['c', 'a']);
   await Promise.all([early, late]);
-  assert.equal(steps.join(''), 'aaabbbccc');
+  assert.equal(steps.join(''), 'abacbacbc');
   await discards.add([]);
   assert.equal(steps.length, 9);
 });
@@ -62,6 +65,39 @@ test('discards: what is added while the last step ends is not left, at whichever
     await later;
     assert.deepEqual(gone, ['a', 'b'], `added after ${microtasks} microtasks`);
   }
+});
+
+test('discards: whoever waits for one content waits for no other, but for a step of each', async () => {
+  const steps: string[] = [];
+  const discards = createDiscards(async (contentId) => {
+    steps.push(contentId);
+    await null;
+    // Others come without a pause.
+    if (steps.length < 1000) void discards.add([`large ${steps.length}`]);
+    return contentId === 'small' || steps.length > 1000;
+  }, noLog);
+  void discards.add(['large']);
+  await discards.add(['small']);
+  assert.deepEqual(steps.slice(0, 3), ['large', 'large', 'small']);
+  assert.ok(steps.length < 10, `${steps.length} steps`);
+  await discards.add([]);
+  assert.ok(steps.length > 1000, 'none: all');
+});
+
+test('discard: an upload that ends waits neither for content that was deleted nor for what is slow to go', async () => {
+  const steps: string[] = [];
+  const run = async (name: string, { contentId }: { readonly contentId: string }) => {
+    if (name !== 'discardChunks') return true;
+    steps.push(contentId);
+    return contentId === 'deleted' ? new Promise(() => {}) : true;
+  };
+  const lookups = { isAdopted: () => false } as unknown as Parameters<typeof createContentStore>[0];
+  const { contents, release } = createContentStore(lookups, { run } as unknown as Writer, noLog);
+  void release(['deleted']);
+  const upload = contents.upload('upload');
+  await upload.write(patternedBytes(10));
+  await upload.discard();
+  assert.deepEqual(steps, ['deleted', 'upload']);
 });
 
 test('keep: an upload whose paste has lost it to another process already is removed', async () => {
