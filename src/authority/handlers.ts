@@ -276,6 +276,8 @@ async function issueWanted(
     const { commonName } = asked;
     const content = { commonName, certificate, privateKey: key.privateKey, authority: authority.certificate };
     bundle = await room.bundles.make({ ...content, ...wanted }, request.origin.clientAddress);
+    // Nobody has its key. The refusal reaches nobody either.
+    if (request.state === 'over') throw new Refusal('requestTimeout');
   });
   const headers = {
     'Content-Type': 'application/x-pkcs12', 'Content-Disposition': 'attachment; filename="client.p12"',

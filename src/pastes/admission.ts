@@ -217,7 +217,9 @@ export class Passwords {
       const matches = await this.#timedVerify(password, found?.passwordHash ?? this.#decoy);
       if (found === undefined) throw new Refusal('pasteNotFound');
       if (!matches) throw new Refusal('passwordInvalid');
-      return found;
+      // Its owner may have replaced the content meanwhile: with the same password there is nothing more to check.
+      const now = await find();
+      return now?.passwordHash === found.passwordHash ? now! : found;
     });
   }
 

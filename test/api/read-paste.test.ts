@@ -6,7 +6,9 @@ import { createHash } from 'node:crypto';
 import { test } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 import { binaryContent, startApp, type RunningApp } from '../support/app.ts';
+import { WorkQueue } from '../../src/limits/work-queue.ts';
 import { newFingerprint, presenting } from '../support/certificates.ts';
+import { head, openRaw } from '../support/raw-http.ts';
 
 const PASSWORD = { 'X-Paste-Password': 'open sesame' };
 
@@ -250,6 +252,26 @@ test('GET /{id}: password checks beyond the queue are shed with 503, known or un
     assert.ok(some.filter((response) => response.status === (isKnown ? 403 : 404)).length > 0);
     assert.equal(shed.length + some.filter((response) => response.status === (isKnown ? 403 : 404)).length, some.length);
   }
+});
+
+test('GET /{id}/raw: a reader who went while waiting for the check of its password has burned nothing', async (t) => {
+  const app = await startApp(t);
+  const id = await app.store('the only copy', { ...PASSWORD, 'X-Burn-After-Read': '1' });
+  const [asked, turn, given] = Array.from({ length: 3 }, () => Promise.withResolvers<void>());
+  t.mock.method(WorkQueue.prototype, 'enter', async () => {
+    asked!.resolve();
+    await turn!.promise;
+    return () => given!.resolve();
+  }, { times: 1 });
+  const client = await openRaw(t, app.port);
+  client.send(head(`GET /${id}/raw HTTP/1.1`, 'X-Paste-Password: open sesame'));
+  await asked!.promise;
+  client.socket.resetAndDestroy();
+  while (!app.logged.some(({ details }) => details?.['status'] === 499)) await setTimeout(1);
+  turn!.resolve();
+  await given!.promise;
+  const response = await app.request(`/${id}/raw`, { headers: PASSWORD });
+  assert.deepEqual([response.status, await response.text()], [200, 'the only copy']);
 });
 
 /**

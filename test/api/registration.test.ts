@@ -5,12 +5,14 @@ import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
 import { DatabaseSync } from 'node:sqlite';
 import { test, type TestContext } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
 import { createSecureContext } from 'node:tls';
 import { BundleThread } from '../../src/authority/pkcs12.ts';
 import type { Config } from '../../src/config/settings.ts';
 import { UUID_V4 } from '../support/answer-contract.ts';
 import { type RunningApp, startApp } from '../support/app.ts';
 import { newFingerprint } from '../support/certificates.ts';
+import { head, openRaw } from '../support/raw-http.ts';
 import {
   audited, authorityPem, createAuthority, type Issued, openssl, PKI, register, type Registered, send,
   writeFiles,
@@ -46,6 +48,26 @@ function openBundle(folder: string, bundle: Uint8Array, password = '') {
   const pems = info.match(/-----BEGIN CERTIFICATE-----[^]*?-----END CERTIFICATE-----/g) ?? [];
   return { certificates: pems.map((pem) => new X509Certificate(pem)), info };
 }
+
+test('POST /register: whoever goes while the bundle is made gets no certificate, nor becomes the admin', async (t) => {
+  const app = await startApp(t, PKI);
+  const [asked, made] = Array.from({ length: 2 }, () => Promise.withResolvers<void>());
+  t.mock.method(BundleThread.prototype, 'make', async () => {
+    asked!.resolve();
+    await made!.promise;
+    return new Uint8Array(1);
+  }, { times: 1 });
+  const body = JSON.stringify({ common_name: 'gone', p12_password: 'x' });
+  const client = await openRaw(t, app.port);
+  client.send(`${head('POST /register HTTP/1.1', `Content-Length: ${body.length}`)}${body}`);
+  await asked!.promise;
+  client.socket.resetAndDestroy();
+  while (!app.logged.some(({ details }) => details?.['status'] === 499)) await setTimeout(1);
+  made!.resolve();
+  const { status, headers } = await register(app, { common_name: 'here' });
+  assert.deepEqual([status, headers.get('x-is-admin'), certificates(app)], [200, '1', 1]);
+  assert.deepEqual(app.logged.filter(({ level }) => level === 'error'), []);
+});
 
 test('GET /register/challenge: exactly these members, or one line of text', async (t) => {
   const app = await startWithWork(t, { registerPowDifficultyBits: 24 });

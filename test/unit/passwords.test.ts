@@ -57,11 +57,10 @@ function passwordsFor(t: TestContext, checkMs?: number) {
     },
   } as unknown as WorkQueue;
   const passwords = new Passwords({ queue, clock, random: randomBytes, checkMs });
-  const unlock = async (found: { passwordHash: string | null } | undefined, password?: string) => {
-    const find = async () => {
-      events.push('find');
-      return found;
-    };
+  type Found = { passwordHash: string | null } | undefined;
+  /** `later` is what is found when a lookup comes after the first. */
+  const unlock = async (found: Found, password?: string, later: Found = found) => {
+    const find = async () => (events.push('find') > 0 && events.filter((event) => event === 'find').length > 1 ? later : found);
     return passwords.unlock(find, password, CLIENT);
   };
   /** One check that seems to take so long. */
@@ -110,11 +109,22 @@ test('unlock: with a password, the turn comes before the lookup and ends whateve
   assert.deepEqual([events.splice(0), clock.nowMs], [turn, 0], 'nothing to check');
   const found = { passwordHash: stored };
   assert.equal(await unlock(found, 'right'), found);
-  assert.deepEqual([events.splice(0), clock.nowMs], [turn, 1]);
+  assert.deepEqual([events.splice(0), clock.nowMs], [['enter', 'find', 'find', 'leave'], 1]);
   await assert.rejects(unlock(found, 'wrong'), refused('passwordInvalid'));
   assert.deepEqual([events.splice(0), clock.nowMs], [turn, 2]);
   await assert.rejects(unlock(undefined, 'any'), refused('pasteNotFound'));
   assert.deepEqual([events.splice(0), clock.nowMs], [turn, 3], 'checked against what nothing opens');
+});
+
+test('unlock: what took its place meanwhile, with the same password', async (t) => {
+  const { unlock, events } = passwordsFor(t, 1);
+  const found = { passwordHash: stored };
+  const replaced = { passwordHash: stored };
+  assert.equal(await unlock(found, 'right', replaced), replaced);
+  for (const other of [undefined, { passwordHash: null }, { passwordHash: 'another' }]) {
+    events.length = 0;
+    assert.equal(await unlock(found, 'right', other), found);
+  }
 });
 
 test('unlock: without a password there is no turn; what has one asks for it', async (t) => {

@@ -7,7 +7,7 @@ import type { Config } from '../../config/settings.ts';
 import { expected } from '../../core/events.ts';
 import { Refusal, type RefusalName } from '../../core/refusals.ts';
 import type { Clock } from '../../core/time.ts';
-import { BodyReader, type BodyTransfers, NO_BODY, type Pace, type RequestBody } from './body.ts';
+import { BodyReader, type BodyTransfers, ClientGoneError, NO_BODY, type Pace, type RequestBody } from './body.ts';
 import {
   checkForm, HeaderLines, hostOf, isWellFormedHost, parseServiceUrl, parseTarget, plainAddress, prefersHtml,
   prefersText, requestIdOf, type Target,
@@ -196,8 +196,9 @@ export function checkSite(request: Request): void {
   if (!isOwn) throw new Refusal('crossSite');
 }
 
-/** Refuses what a browser fetches in advance, or for a page of another site that embeds it: nobody asked for it. */
-export function checkAsked({ headers }: Request): void {
+/** Refuses what a browser fetches in advance, or for a page of another site that embeds it, and whoever has gone. */
+export function checkAsked({ headers, state }: Request): void {
+  if (state === 'over') throw new ClientGoneError('the client broke off');
   const isPart = headers.all('sec-fetch-site').some(isForeign) && headers.all('sec-fetch-dest').join() !== 'document';
   if (isPart || headers.all('sec-purpose').length > 0) throw new Refusal('crossSite');
 }
