@@ -3,7 +3,7 @@
 
 import {
   closeSync, constants, copyFileSync, createReadStream, existsSync, fsyncSync, linkSync, lstatSync, openSync,
-  readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync,
+  readdirSync, readFileSync, renameSync, rmSync, statSync, unlinkSync, writeFileSync,
 } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
@@ -12,7 +12,7 @@ import { codeOf, expected, orUndefined } from '../core/events.ts';
 import { MIB } from '../core/time.ts';
 import {
   type DatabaseLock, failureAt, fileBytes, FREE_RESERVE_BYTES, freeBytes, isFile, lockDatabase, openAsIs,
-  openModel, openWriting, OWNER_ONLY_FILE, placeOf, readHeader, refuseOtherFiles, withFile,
+  openModel, openWriting, OWNER_ONLY_FILE, placeOf, readHeader, refuseLoneLog, refuseOtherFiles, withFile,
 } from './database.ts';
 import { faultsOf } from './governing.ts';
 import { CLUSTER_TABLES, isEmpty, marksOf, schemaVersionOf, whyStrange } from './schema.ts';
@@ -39,9 +39,9 @@ export function draftBackup({ path, beside, mark }: { path: string; beside: stri
   const draftPath = join(dirname(beside), `backup.${mark}.partial`);
   using opening = new DisposableStack();
   opening.use(lockBackups(path));
+  removeNoted(notePath);
   opening.defer(() => rmSync(notePath, { force: true }));
   opening.defer(() => removeWith(draftPath, ['-journal']));
-  removeNoted(notePath);
   // The note comes first: after a kill the next backup knows what to remove. The database's disk may be full.
   orUndefined(() => writeFileSync(notePath, draftPath, { mode: OWNER_ONLY_FILE }));
   closeSync(openSync(draftPath, 'wx', OWNER_ONLY_FILE));
@@ -82,7 +82,7 @@ function lockBackups(path: string): DatabaseLock {
 /** Where this process may not look, it has made nothing. */
 function removeWith(path: string, suffixes: readonly string[]): void {
   const paths = ['', ...suffixes].map((suffix) => `${path}${suffix}`);
-  for (const one of paths) if (orUndefined(() => lstatSync(one)) !== undefined) rmSync(one);
+  for (const one of paths) if (orUndefined(() => lstatSync(one)) !== undefined) unlinkSync(one);
 }
 
 /** For a draft, which is given up when this fails. */
@@ -354,7 +354,7 @@ export function holdingsOf(db: DatabaseSync) {
 /** A mistyped path must not look like an empty service. Throws StoreError where this user may not look. */
 export function requireDatabase(path: string): void {
   if (!existsSync(path)) readHeader(path);
-  if (isFile(path) === true) return;
+  if (isFile(path) === true) return refuseLoneLog(path);
   throw new DatabaseRefusedError(`there is no database ${path}: set SERVICE_DB to the one of the service`);
 }
 

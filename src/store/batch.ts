@@ -33,6 +33,9 @@ const NEEDS_ROOM: ReadonlySet<CommandName> = new Set([
   'createPaste', 'updatePaste', 'writeChunk', 'recordAudit', 'issueCertificate', 'createAuthority', 'createInvitation',
 ]);
 
+/** Clearing takes as much of the log: where it can't be emptied, content that lost its paste is left there for now. */
+const NEEDS_LOG: ReadonlySet<CommandName> = new Set([...NEEDS_ROOM, 'discardChunks']);
+
 export type Command = Readonly<{ name: CommandName; params: unknown }>;
 
 /** `batch`: in one transaction. `alone`: outside any. `close`: the last message; the thread ends by itself. */
@@ -95,8 +98,9 @@ export class Executor {
 
   /** The room that is left is for removing content. */
   #carryOutSparingly(batch: readonly Command[]): Answer[] {
-    const answers = this.#attempt(batch.filter(({ name }) => !NEEDS_ROOM.has(name)));
-    return batch.map(({ name }) => (NEEDS_ROOM.has(name) ? NO_ROOM : answers.shift()!));
+    const refused = this.#ballast?.isLogLong() === true ? NEEDS_LOG : NEEDS_ROOM;
+    const answers = this.#attempt(batch.filter(({ name }) => !refused.has(name)));
+    return batch.map(({ name }) => (refused.has(name) ? NO_ROOM : answers.shift()!));
   }
 
   #attempt(batch: readonly Command[]): Answer[] {

@@ -141,12 +141,18 @@ export function refuseOtherFiles(path: string, purpose: 'open' | 'replace' = 'op
   // A pipe would also never open.
   if (isFile(path) === false) throw new DatabaseRefusedError(`${path} is not a file: ${ANOTHER_PATH}`);
   const header = readHeader(path);
-  if (header.length === 0) return;
+  if (header.length === 0) return purpose === 'open' ? refuseLoneLog(path) : undefined;
   if (header.length < HEADER_BYTES || header.toString('latin1', 0, HEADER_MAGIC.length) !== HEADER_MAGIC) {
     throw new DatabaseRefusedError(`the file ${path} is not a SQLite database: ${advice}`);
   }
   const version = purpose === 'open' ? header.readInt32BE(USER_VERSION_OFFSET) : 0;
   refuseStrange(path, { applicationId: header.readUInt32BE(APPLICATION_ID_OFFSET), version }, advice);
+}
+
+/** SQLite removes a log beside an empty file. Ours never has one by itself: the file was lost, but for its log. */
+export function refuseLoneLog(path: string): void {
+  if (fileBytes(path) > 0 || fileBytes(`${path}-wal`) === 0) return;
+  throw new DatabaseRefusedError(`${path} is away or empty, and its log is not: put it back, or move ${path}-wal away`);
 }
 
 /** Undefined where there is nothing, or nothing that this process may see. */
@@ -262,6 +268,8 @@ export function createBallast(path: string) {
   return {
     /** Nothing more may be stored: free room is below the reserve, or the ballast was given up. */
     isDiskShort: (): boolean => isGivenUp || !hasRoomFor(path, 0),
+    /** As it becomes where somebody reads for long. */
+    isLogLong: (): boolean => (orUndefined(() => fileBytes(`${path}-wal`)) ?? 0) > BALLAST_BYTES,
     /** Frees the room; false when there was none to free. */
     giveUp(): boolean {
       const bytes = fileBytes(ballastPath);
@@ -294,10 +302,11 @@ export function failureAt(path: string | null, error: unknown): StoreFailure | u
   return obstacle;
 }
 
-/** Whether the disk has room for so many bytes and keeps its reserve. */
+/** Whether the disk has room for so many bytes and keeps its reserve, which is more for a log beyond its limit. */
 export function hasRoomFor(path: string, bytes: number): boolean {
+  const room = orUndefined(() => freeBytes(path) - Math.max(0, fileBytes(`${path}-wal`) - WAL_LIMIT_BYTES));
   // Of a disk that does not say, the write itself will say what is wrong.
-  return (orUndefined(() => freeBytes(path)) ?? Infinity) - bytes > FREE_RESERVE_BYTES;
+  return (room ?? Infinity) - bytes > FREE_RESERVE_BYTES;
 }
 
 /** Bytes that this process may still write to the file system of that path. The first of Node 24 have no `frsize`. */

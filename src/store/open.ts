@@ -117,7 +117,8 @@ function createStore(parts: Parts) {
   const { read, run, writer, notice, name, path } = parts;
   let closing: Promise<void> | undefined;
   const isHealthy = createHealthCheck(read, writer);
-  const { ino } = statSync(path);
+  const files = () => String(['', '-wal', '-shm'].map((end) => statSync(path + end)).map(({ dev, ino }) => [dev, ino]));
+  const opened = files();
   return {
     ...createCalls(parts),
     /** Tells of challenges that other hosts have spent for pastes. */
@@ -133,8 +134,8 @@ function createStore(parts: Parts) {
       fileBytes: () => ({ database: fileBytes(path), wal: fileBytes(`${path}-wal`) }),
       writesWaiting: () => writer.waiting,
     },
-    /** What is written to a file that was removed, or replaced, is lost when this process ends. */
-    healthy: async () => placeOf(name) === path && orUndefined(() => statSync(path).ino) === ino && isHealthy(),
+    /** What is written to files that were removed, or replaced, is lost when this process ends. */
+    healthy: async () => placeOf(name) === path && orUndefined(files) === opened && isHealthy(),
     /** Writes what is batched, truncates the write-ahead log, closes. */
     close: () => (closing ??= closeParts(parts)),
   };

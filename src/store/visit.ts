@@ -240,9 +240,9 @@ export function examineDatabase(path: string, beginDigest?: BeginDigest): Examin
   return isAlone && !isUnused(path) ? examineAs(path, false, beginDigest) : examination;
 }
 
-/** Without files beside it nobody has it open, and nothing but the file itself counts. */
+/** Without files beside it nobody has it open, and nothing but the file itself counts; see refuseLoneLog. */
 function isUnused(path: string): boolean {
-  return !['-wal', '-shm', '-journal'].some((suffix) => existsSync(`${path}${suffix}`));
+  return !['-wal', '-shm', '-journal'].some((suffix) => existsSync(`${path}${suffix}`)) || fileBytes(path) === 0;
 }
 
 function examineAs(path: string, isAlone: boolean, beginDigest?: BeginDigest) {
@@ -269,10 +269,7 @@ function contentsOf(db: DatabaseSync, beginDigest?: BeginDigest) {
   const { findAuthority, findCrl } = authorityLookups(db);
   return {
     ...(counted.get() as Counts<'certificates'> & Moments<'newestCreatedAt' | 'newestIssuedAt'>),
-    usage: prepareUsage(db)(),
-    authority: findAuthority(),
-    crl: findCrl(),
-    faults: faultsOf(db),
+    usage: prepareUsage(db)(), authority: findAuthority(), crl: findCrl(), faults: faultsOf(db),
     changed: beginDigest === undefined ? [] : changedContents(db, beginDigest),
   };
 }

@@ -83,6 +83,36 @@ test('full disk: reads and removals go on, creations are 507, and room is enough
   database.close();
 });
 
+for (const deletions of [0, 20]) {
+  test(`full disk: a log that grew under a long reader is emptied once that has ended, ${deletions} deletions later`, async (t) => {
+    const folder = smallFileSystem(t, 120);
+    if (folder === undefined) return t.skip('mounting a file system in memory is not permitted here');
+    const app = await startApp(t, { databasePath: join(folder, 'pasted.db'), maxAnonBytes: 8 * MIB });
+    await app.app.cleanup.run('room in reserve');
+    using reader = new DatabaseSync(app.config.databasePath, { readOnly: true });
+    reader.exec('BEGIN; SELECT count(*) FROM pastes');
+    const kept: { id: string; token: string }[] = [];
+    for (let status = 201; status === 201; ) {
+      const response = await app.request('/', { method: 'POST', body: binaryContent(2 * MIB, kept.length) as unknown as string });
+      status = response.status;
+      const { id = '' } = await response.json() as { id?: string };
+      if (status === 201) kept.push({ id, token: response.headers.get('x-delete-token')! });
+      else assert.equal(status, 507);
+    }
+    assert.ok(kept.length > 10, `${kept.length} pastes`);
+    for (const { id, token } of kept.slice(0, deletions)) {
+      assert.equal(await statusOf(app, `/${id}`, { method: 'DELETE', headers: { 'X-Delete-Token': token } }), 200);
+    }
+    reader.exec('COMMIT');
+    await app.app.cleanup.run('write-ahead log');
+    await app.app.cleanup.run('room in reserve');
+    assert.equal(await post(app, binaryContent(10)), 201);
+    assert.equal(await statusOf(app, '/health'), 200);
+    const last = kept.at(-1)!.id;
+    assert.equal(await statusOf(app, `/${last}/raw`), 200);
+  });
+}
+
 test('full disk: a service that starts on one serves what is there', async (t) => {
   const folder = smallFileSystem(t, 64);
   if (folder === undefined) return t.skip('mounting a file system in memory is not permitted here');

@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
-import { existsSync, readdirSync, readFileSync, rmSync, statSync } from 'node:fs';
+import { existsSync, readdirSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { constants } from 'node:os';
 import { dirname, join } from 'node:path';
@@ -10,7 +10,7 @@ import { test, type TestContext } from 'node:test';
 import { deflateRawSync, zstdCompressSync } from 'node:zlib';
 import { KIB, MIB } from '../../src/core/time.ts';
 import {
-  BALLAST_BYTES, createBallast, failureAt, FREE_RESERVE_BYTES, freeBytes, hasRoomFor,
+  BALLAST_BYTES, createBallast, failureAt, FREE_RESERVE_BYTES, freeBytes, hasRoomFor, WAL_LIMIT_BYTES,
 } from '../../src/store/database.ts';
 import { showBytes } from '../../src/operator/terminal.ts';
 import { temporaryFolder } from '../support/store.ts';
@@ -174,6 +174,22 @@ test('failureAt: an I/O error is a full disk where nothing more can be written, 
   disk.writable = Infinity;
   assert.equal(failureAt(path, sqlite(778)), 'unavailable');
   assert.deepEqual(readdirSync(dirname(path)), []);
+});
+
+test('ballast: what a log has beyond its limit is not free, as it takes as much when it moves into the database', (t) => {
+  const { ballast, path, disk } = openBallast(t);
+  for (const [logBytes, isLong] of [
+    [0, false], [WAL_LIMIT_BYTES, false], [2 * WAL_LIMIT_BYTES, false], [2 * WAL_LIMIT_BYTES + BLOCK_BYTES, true],
+    [5 * WAL_LIMIT_BYTES, true],
+  ] as const) {
+    writeFileSync(`${path}-wal`, '');
+    truncateSync(`${path}-wal`, logBytes);
+    const wanted = FREE_RESERVE_BYTES + Math.max(0, logBytes - WAL_LIMIT_BYTES);
+    for (const [more, isShort] of [[0, true], [BLOCK_BYTES, false]] as const) {
+      disk.freeBytes = wanted + more;
+      assert.deepEqual([ballast.isDiskShort(), hasRoomFor(path, 0), ballast.isLogLong()], [isShort, !isShort, isLong]);
+    }
+  }
 });
 
 test('ballast: a disk is short at the reserve, and not where nobody can say how much is free', (t) => {

@@ -1,14 +1,19 @@
-// `pasted check --full` where a disk has changed what is stored, and `backup` and `restore` where a log lies beside a
-// backup that it does not belong to. Damage that SQLite itself sees: commands-check, -backup and -restore.test.ts.
+// `pasted check --full` where a disk has changed what is stored, `backup` and `restore` where a log lies beside a backup
+// that it does not belong to, where what a killed backup left can't be removed, and where a log is all that there is.
+// Damage that SQLite itself sees: commands-check, -backup and -restore.test.ts.
 
 import assert from 'node:assert/strict';
-import { copyFileSync, readFileSync, renameSync, symlinkSync, writeFileSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import {
+  copyFileSync, readdirSync, readFileSync, renameSync, rmSync, symlinkSync, truncateSync, writeFileSync,
+} from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test, type TestContext } from 'node:test';
 import { CHUNK_BYTES } from '../../src/store/store.ts';
 import { assertHolds, fill, inStore } from '../support/databases.ts';
 import { openDesk } from '../support/operator.ts';
+import { smallFileSystem } from '../support/small-file-system.ts';
 import { patternedBytes, storePaste } from '../support/store.ts';
 
 test('check --full: names each paste whose content is no more what was stored, by one byte or by the order of its pieces', async (t) => {
@@ -82,4 +87,52 @@ test('restore: a link to nowhere with the name of a database that was kept is le
   symlinkSync('nowhere', `${databasePath}.before-restore-20260101T000000Z`);
   assert.deepEqual((await pasted(['restore', file])).stderr, '');
   await inStore(databasePath, (store) => assertHolds(store, pastes, 1));
+});
+
+test('backup: what a killed one left, and cannot be removed now, is removed by the next that can', async (t) => {
+  const folder = smallFileSystem(t, 1);
+  if (folder === undefined) return t.skip('mounting a file system in memory is not permitted here');
+  const { folder: home, databasePath, pasted } = openDesk(t);
+  await fill(databasePath, 1);
+  const left = join(folder, 'backup.0123456789abcdef.partial');
+  writeFileSync(left, 'half a copy');
+  writeFileSync(`${databasePath}-backup-note`, left);
+  const remount = (mode: string): void => void execFileSync('mount', ['-o', `remount,${mode}`, folder]);
+  remount('ro');
+  for (let round = 0; round < 2; round += 1) {
+    const { code, stderr } = await pasted(['backup', join(home, 'copy.db')]);
+    assert.deepEqual([code, stderr.split('\n').length], [1, 2], stderr);
+    assert.match(stderr, /EROFS/);
+  }
+  remount('rw');
+  assert.equal((await pasted(['backup', join(home, 'copy.db')])).code, 0);
+  assert.deepEqual(readdirSync(folder), []);
+});
+
+test('a log whose database is away or empty is removed by no start and no command, and is whole once that is back', async (t) => {
+  const { folder, databasePath, pasted } = openDesk(t);
+  await fill(databasePath, 1);
+  // As a kill leaves it: what is in the log is nowhere else.
+  const last = await inStore(databasePath, async (store) => {
+    const stored = await storePaste(store, patternedBytes(100));
+    for (const suffix of ['', '-wal']) copyFileSync(`${databasePath}${suffix}`, join(folder, `killed${suffix}`));
+    return stored;
+  });
+  const log = readFileSync(join(folder, 'killed-wal'));
+  assert.ok(log.length > 0);
+  for (const isThere of [true, false]) {
+    copyFileSync(join(folder, 'killed-wal'), `${databasePath}-wal`);
+    if (isThere) truncateSync(databasePath);
+    else rmSync(databasePath);
+    const refusal = `${databasePath} is away or empty, and its log is not: put it back, or move ${databasePath}-wal away`;
+    await assert.rejects(inStore(databasePath, async () => {}), { name: 'DatabaseRefusedError', message: refusal });
+    for (const words of [['stats'], ['backup', join(folder, 'copy.db')], ['prune'], ['check'], ['pki', 'list']]) {
+      const { code, stderr } = await pasted(words);
+      assert.notEqual(code, 0, words.join(' '));
+      if (isThere && words[0] !== 'check') assert.equal(stderr, `pasted: ${refusal}\n`);
+      assert.ok(readFileSync(`${databasePath}-wal`).equals(log), `${words.join(' ')}: ${stderr}`);
+    }
+    copyFileSync(join(folder, 'killed'), databasePath);
+    await inStore(databasePath, async ({ pastes }) => assert.ok(await pastes.find(last.id, last.createdAt)));
+  }
 });

@@ -139,7 +139,7 @@ test('carryOut: when the commit fails nothing is done, and the next batch works'
 test('carryOut, carryOutAlone: what a failed commit left in the log is overwritten as soon as anything can be', (t) => {
   const executed: string[] = [];
   let isFailing = false;
-  const ballast: Ballast = { isDiskShort: () => true, giveUp: () => false, restore: () => false };
+  const ballast: Ballast = { isDiskShort: () => true, isLogLong: () => false, giveUp: () => false, restore: () => false };
   const { executor } = openExecutor(t, (sql) => {
     executed.push(sql.replace(/ = \d+$/, ''));
     if (isFailing && /^(?:COMMIT|PRAGMA user_version)/.test(sql)) throw sqliteError('database or disk is full', 13);
@@ -223,7 +223,7 @@ test('carryOutAlone: on a full disk the room in reserve is given up for it once,
   const { executor } = openExecutor(t, (sql) => {
     statements.push(sql);
     if (isFull) throw sqliteError('database or disk is full', 13);
-  }, { isDiskShort: () => false, giveUp, restore: () => false });
+  }, { isDiskShort: () => false, isLogLong: () => false, giveUp, restore: () => false });
   const releasing: Command = { name: 'releasePages', params: 10 };
   assert.deepEqual(executor.carryOutAlone(releasing), { done: true, value: 0 });
   assert.deepEqual(statements.splice(0), Array(2).fill('PRAGMA incremental_vacuum(10)'));
@@ -236,7 +236,7 @@ test('restoreBallast: whether more may be stored; where no room is kept nothing 
   const restoring: Command = { name: 'restoreBallast', params: null };
   for (const isWhole of [true, false]) {
     const { executor } = openExecutor(t, () => {}, {
-      isDiskShort: () => !isWhole, giveUp: () => false, restore: () => isWhole,
+      isDiskShort: () => !isWhole, isLogLong: () => false, giveUp: () => false, restore: () => isWhole,
     });
     assert.deepEqual(executor.carryOutAlone(restoring), { done: true, value: isWhole });
   }
@@ -245,12 +245,14 @@ test('restoreBallast: whether more may be stored; where no room is kept nothing 
 
 test('carryOut: a disk that is short of room is closed to what stores, and its reserve is for the rest', (t) => {
   let isShort = false;
+  let isLong = false;
   let isGivenUp = false;
   let faults = 0;
   const { db, executor, stored } = openExecutor(t, (sql) => {
     if (sql === 'COMMIT' && faults-- > 0) throw sqliteError('database or disk is full', 13);
   }, {
     isDiskShort: () => isShort || isGivenUp,
+    isLogLong: () => isLong,
     giveUp: () => !isGivenUp && (isGivenUp = true),
     restore: () => true,
   });
@@ -263,6 +265,11 @@ test('carryOut: a disk that is short of room is closed to what stores, and its r
   faults = 1;
   assert.deepEqual(failuresOf(executor.carryOut(batch)), ['full', 'done', 'full']);
   assert.deepEqual([isGivenUp, stored(), db.prepare('SELECT count(*) AS n FROM audit').get()?.['n']], [true, 0, 0]);
+  const clearing: Command = { name: 'discardChunks', params: { contentId: 'content', limit: 1 } };
+  for (const [short, long, clears] of [[true, false, 'done'], [true, true, 'full'], [false, true, 'done']] as const) {
+    [isShort, isGivenUp, isLong] = [short, short, long];
+    assert.deepEqual(failuresOf(executor.carryOut([clearing, { name: 'burnPaste', params: claim }])), [clears, 'done']);
+  }
   isShort = isGivenUp = false;
   assert.deepEqual(failuresOf(executor.carryOut(batch)), ['done', 'done', 'done']);
 });

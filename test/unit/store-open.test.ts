@@ -313,15 +313,17 @@ test('openStore: by a link that leads elsewhere by now, or is gone, it is not he
   await store.close();
 });
 
-test('openStore: a database that was removed or replaced beneath it is not healthy', async (t) => {
+test('openStore: a database or log of it that was removed or replaced beneath it is not healthy', async (t) => {
   const { path, store } = await openTestStore(t);
   assert.equal(await store.healthy(), true);
-  renameSync(path, `${path}-moved`);
-  assert.equal(await store.healthy(), false, 'removed');
-  writeFileSync(path, readFileSync(`${path}-moved`));
-  assert.equal(await store.healthy(), false, 'replaced');
-  renameSync(`${path}-moved`, path);
-  assert.equal(await store.healthy(), true, 'back in its place');
+  for (const file of [path, `${path}-wal`, `${path}-shm`]) {
+    renameSync(file, `${path}-moved`);
+    assert.equal(await store.healthy(), false, 'removed');
+    writeFileSync(file, readFileSync(`${path}-moved`));
+    assert.equal(await store.healthy(), false, 'replaced');
+    renameSync(`${path}-moved`, file);
+    assert.equal(await store.healthy(), true, 'back in its place');
+  }
 });
 
 test('openStore: what a restore that was killed has left goes, and nothing else beside the database', async (t) => {
