@@ -28,13 +28,13 @@ export class Utf8Scan {
   /** Only reads the bytes. Whether all so far can still be the beginning of something valid. */
   update(bytes: Uint8Array): boolean {
     if (!this.#canBeValid) return false;
-    const [lead] = this.#cut;
-    const start = lead === undefined ? 0 : sequenceBytes(lead) - this.#cut.length;
-    this.#cut = Uint8Array.of(...this.#cut, ...bytes.subarray(0, start));
+    const isCut = this.#cut.length > 0;
+    const start = isCut ? sequenceBytes(this.#cut[0]!) - this.#cut.length : 0;
+    if (isCut) this.#cut = Uint8Array.of(...this.#cut, ...bytes.subarray(0, start));
     if (bytes.length < start) return true;
     const end = endOfWholeSequences(bytes, start);
-    this.#canBeValid = isUtf8(this.#cut) && isUtf8(bytes.subarray(start, end));
-    this.#cut = Uint8Array.from(bytes.subarray(end));
+    this.#canBeValid = (!isCut || isUtf8(this.#cut)) && isUtf8(bytes.subarray(start, end));
+    this.#cut = end === bytes.length ? NOTHING : Uint8Array.from(bytes.subarray(end));
     return this.#canBeValid;
   }
 }

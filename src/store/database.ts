@@ -149,7 +149,7 @@ export function refuseOtherFiles(path: string, purpose: 'open' | 'replace' = 'op
   refuseStrange(path, { applicationId: header.readUInt32BE(APPLICATION_ID_OFFSET), version }, advice);
 }
 
-/** SQLite removes a log beside an empty file. Ours never has one by itself: the file was lost, but for its log. */
+/** SQLite removes a log beside an empty file. Of ours that file was lost then, and its log is what is left of it. */
 export function refuseLoneLog(path: string): void {
   if (fileBytes(path) > 0 || fileBytes(`${path}-wal`) === 0) return;
   throw new DatabaseRefusedError(`${path} is away or empty, and its log is not: put it back, or move ${path}-wal away`);
