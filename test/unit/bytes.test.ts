@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import test from 'node:test';
-import { compactBytes, type CompactBytes, JoinedBytes, partOf } from '../../src/core/content.ts';
+import { compactBytes, type CompactBytes, JoinedBytes, NOTHING, partOf } from '../../src/core/content.ts';
 import { patternedBytes } from '../support/store.ts';
 
 const TEXT_BYTES = 8 * 1024;
@@ -62,5 +62,7 @@ test('JoinedBytes: the first piece is kept as it is, and of the others none', ()
     if (piece !== pieces[0]) piece.fill(0);
   }
   assert.deepEqual(joined.take(), Uint8Array.from(pieces, (_, index) => index));
-  assert.deepEqual(joined.take(), new Uint8Array(0));
+  const nothing = joined.take();
+  assert.deepEqual(nothing, new Uint8Array(0));
+  assert.notEqual(nothing, NOTHING, 'who takes bytes may free them');
 });
