@@ -125,9 +125,7 @@ function messageOf(error: unknown): string {
 export async function createApp(config: Config, parts: AppParts): Promise<App> {
   // Only a listener that speaks TLS loads what that takes.
   const tls = config.tlsCertPath === '' ? undefined : new (await import('./http/tls.ts')).Tls({ config, ...parts });
-  const opening = isCluster(config)
-    ? openCluster(config, parts)
-    : openStore({ ...parts, path: config.databasePath });
+  const opening = isCluster(config) ? openCluster(config, parts) : openStore({ ...parts, path: config.databasePath });
   const [store, { assemble }] = await Promise.all([opening, import('./assembly.ts')]);
   try {
     return await assemble(withinLimits(config), parts, { store, tls });
