@@ -229,7 +229,7 @@ export const stats: Run = (terminal, given) => inSession(terminal, async (sessio
 async function count({ store, config }: OperatorSession, nowSeconds: number) {
   const pastes = await store.read.countPastes(nowSeconds);
   const certificates = await store.read.countCertificates(nowSeconds);
-  const audit = await store.read.countAudit();
+  const { entries, oldestTime, newestTime } = await store.read.countAudit();
   const files = { ...(await store.read.countPages()), ...store.files() };
   const invitations = await store.read.listInvitations();
   const open = invitations.filter(({ usesLeft, expiresAt }) => usesLeft > 0 && expiresAt > nowSeconds);
@@ -245,9 +245,7 @@ async function count({ store, config }: OperatorSession, nowSeconds: number) {
     certificates,
     invitations: { open: open.length, over: invitations.length - open.length },
     bans: (await store.read.listBans()).length,
-    audit: {
-      entries: audit.entries, oldest_time: isoOrNull(audit.oldestTime), newest_time: isoOrNull(audit.newestTime),
-    },
+    audit: { entries, oldest_time: isoOrNull(oldestTime), newest_time: isoOrNull(newestTime) },
     storage: {
       quota_bytes: config.maxStorageBytes === 0 ? null : config.maxStorageBytes,
       counted_bytes: countedBytes(await store.read.usage()),
