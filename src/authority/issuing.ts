@@ -184,9 +184,8 @@ export class Bundles {
   async make(request: BundleRequest, clientAddress: string): Promise<Uint8Array> {
     if (request.password === '') return inTurn(this.#quick, clientAddress, () => this.#quickThread.make(request));
     // Few bundles have a password, so their thread ends with each.
-    return inTurn(this.#slow, clientAddress, () => (
-      this.#slowThread.make(request).finally(() => this.#slowThread.close())
-    ));
+    const thread = this.#slowThread;
+    return inTurn(this.#slow, clientAddress, () => thread.make(request).finally(() => thread.close()));
   }
 
   /** Bundles that are not done are not made. */
