@@ -172,9 +172,7 @@ export const metadataReply = onceForEach((paste: Paste) => (
   { ...jsonReply(200, presentMetadata(paste)), isNegotiated: true }
 ));
 
-export const contentReply = onceForEach((paste: Paste, content: CompactBytes) => (
-  { ...contentHead(paste), body: content }
-));
+export const contentReply = onceForEach((paste: Paste, body: CompactBytes) => ({ ...contentHead(paste), body }));
 
 /** What GET says of the whole content, without its body: so does HEAD. Images and text are shown, by the contract. */
 export function contentHead(paste: Paste): Omit<Reply, 'body'> {
