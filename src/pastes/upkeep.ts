@@ -14,7 +14,6 @@ import type { Parts } from './parts.ts';
 const EXPIRED_PER_STEP = 32;
 const PAGES_PER_STEP = 256;
 const RECORDS_PER_STEP = 100;
-const CERTIFICATES_PER_STEP = 100;
 
 /** How soon new pastes are taken again once a full disk has room. */
 const BALLAST_SECONDS = 10;
@@ -83,7 +82,7 @@ function task(name: string, intervalSeconds: number, step: Step): CleanupTask {
 function certificatesStep(store: Store, clock: Clock, noteRemoved: NoteRemoved): Step {
   let after: CertificatePlace | null = null;
   return async () => {
-    const step = { untilSeconds: unixSeconds(clock) - CLOCK_MARGIN_SECONDS, after, limit: CERTIFICATES_PER_STEP };
+    const step = { untilSeconds: unixSeconds(clock) - CLOCK_MARGIN_SECONDS, after, limit: RECORDS_PER_STEP };
     const { removed, last } = await store.run('removeExpiredCertificates', step);
     noteRemoved('expired certificates', removed);
     after = last;
