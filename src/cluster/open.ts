@@ -64,7 +64,7 @@ export async function joinNodes({ config, clock, newId, maxSkewSeconds, ifMissin
     ...pasteCommands(statements), ...recordCommands(statements), ...certificateCommands(statements),
     ...authorityCommands(statements), ...governingCommands(statements), ...leaseCommands(statements, host, clock),
   };
-  const writer = new ClusterWriter(nodes, statements, rules, clock, newId);
+  const writer = new ClusterWriter({ nodes, statements, rules, clock, newId });
   opening.defer(() => writer.close());
   const joined = opening.move();
   const close = () => joined.disposeAsync();

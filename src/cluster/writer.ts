@@ -11,6 +11,8 @@ import { guardOf, type Known, type Rehearsal, type Statements } from './statemen
 
 type Commands = Readonly<Record<string, (params: never) => unknown>>;
 
+type Parts<Rules> = Readonly<{ nodes: Nodes; statements: Statements; rules: Rules; clock: Clock; newId: () => string }>;
+
 interface Waiting extends Queued {
   readonly id: string;
   readonly rule: () => unknown;
@@ -31,22 +33,14 @@ const ANSWERS = 'SELECT id, answer FROM claims WHERE id IN (SELECT value FROM js
 const CLAIMED = 'UNIQUE constraint failed: claims.id';
 
 export class ClusterWriter<Rules extends Commands> {
-  readonly #nodes: Nodes;
-  readonly #statements: Statements;
-  readonly #rules: Rules;
-  readonly #clock: Clock;
-  readonly #newId: () => string;
+  readonly #parts: Parts<Rules>;
   readonly #queue = new Queue<Waiting>();
   #underWay = 0;
   #working: Promise<void> | undefined;
   #isClosed = false;
 
-  constructor(nodes: Nodes, statements: Statements, rules: Rules, clock: Clock, newId: () => string) {
-    this.#nodes = nodes;
-    this.#statements = statements;
-    this.#rules = rules;
-    this.#clock = clock;
-    this.#newId = newId;
+  constructor(parts: Parts<Rules>) {
+    this.#parts = parts;
   }
 
   /** Resolves when it is on the disks of most nodes. Rejects with a StoreError, or with an error of this program. */
@@ -57,8 +51,8 @@ export class ClusterWriter<Rules extends Commands> {
     const lane = LANES[name as keyof typeof LANES] ?? 'prompt';
     if (!this.#queue.hasRoomFor(lane, bytes)) return Promise.reject(unavailable('too many writes wait'));
     return new Promise((resolve, reject) => {
-      const rule = () => this.#rules[name]!(params);
-      this.#queue.add({ lane, bytes, id: this.#newId(), rule, resolve, reject });
+      const rule = () => this.#parts.rules[name]!(params);
+      this.#queue.add({ lane, bytes, id: this.#parts.newId(), rule, resolve, reject });
       this.#working ??= this.#work();
     });
   }
@@ -86,10 +80,10 @@ export class ClusterWriter<Rules extends Commands> {
   }
 
   async #carryOut(batch: readonly Waiting[]): Promise<void> {
-    const endMs = this.#clock.monotonicMs() + DEADLINE_MS;
+    const endMs = this.#parts.clock.monotonicMs() + DEADLINE_MS;
     let left = batch;
     try {
-      while (left.length > 0 && this.#clock.monotonicMs() < endMs) {
+      while (left.length > 0 && this.#parts.clock.monotonicMs() < endMs) {
         const [planned, later] = await this.#plan(left);
         left = [...await this.#commit(planned), ...later];
       }
@@ -108,7 +102,7 @@ export class ClusterWriter<Rules extends Commands> {
       const missing = new Map<string, Statement>();
       for (const [index, waiting] of batch.slice(0, count).entries()) {
         try {
-          const { reads, missing: unknown, ...rehearsal } = this.#statements.rehearse(known, waiting.rule);
+          const { reads, missing: unknown, ...rehearsal } = this.#parts.statements.rehearse(known, waiting.rule);
           for (const [key, statement] of unknown) missing.set(key, statement);
           const guards = Array.from(reads, ([key, statement]) => guardOf(statement, known.get(key) ?? ''));
           planned.push({ waiting, guards, ...rehearsal });
@@ -120,18 +114,18 @@ export class ClusterWriter<Rules extends Commands> {
         }
       }
       if (missing.size === 0) return [planned, batch.slice(Math.max(1, count))];
-      await learn(this.#nodes, missing, known, level);
+      await learn(this.#parts.nodes, missing, known, level);
     }
   }
 
   /** Settles what can be settled; gives what is to be planned again. */
   async #commit(planned: readonly Planned[]): Promise<readonly Waiting[]> {
     if (planned.length === 0) return [];
-    const at = unixSeconds(this.#clock);
+    const at = unixSeconds(this.#parts.clock);
     const parts = planned.map(({ waiting: { id }, guards, changes, answer }): readonly Statement[] => (
       [[CLAIM, { id, at, answer: JSON.stringify(answer ?? null) }], ...guards, ...changes]
     ));
-    const results = await this.#nodes.commit(parts.flat());
+    const results = await this.#parts.nodes.commit(parts.flat());
     const failedAt = results.findIndex((result) => result.error !== undefined);
     const error = results[failedAt]?.error;
     if (error === undefined) {
@@ -154,7 +148,7 @@ export class ClusterWriter<Rules extends Commands> {
   /** An earlier try, from which no answer came, was carried out. */
   async #settleClaimed(planned: readonly Planned[]): Promise<readonly Waiting[]> {
     const ids = JSON.stringify(planned.map(({ waiting }) => waiting.id));
-    const [rows = []] = await this.#nodes.read([[ANSWERS, { ids }]]);
+    const [rows = []] = await this.#parts.nodes.read([[ANSWERS, { ids }]]);
     const answers = new Map(rows.map(([id, answer]) => [id, answer as string]));
     return planned.map(({ waiting }) => waiting).filter(({ id, resolve }) => {
       const answer = answers.get(id);

@@ -380,7 +380,7 @@ test('cluster: nodes that need seconds for a change are waited for, and do it on
 function writerOver(execute: () => Promise<readonly object[]>, clock = RUNNING_CLOCK) {
   const statements = new Statements();
   const nodes = { commit: execute, query: async () => [] } as unknown as Nodes;
-  return new ClusterWriter(nodes, statements, { note: (value: number) => value }, clock, newId);
+  return new ClusterWriter({ nodes, statements, rules: { note: (value: number) => value }, clock, newId });
 }
 
 test('cluster: a command that comes while another is being answered does not wait for the next', async () => {
