@@ -16,10 +16,7 @@ export function hasTrustedLimits({ tier }: Caller): boolean {
   return tier === 'trusted' || tier === 'admin';
 }
 
-/**
- * Of an address in the form of plainAddress (http/engine/head.ts), in which IPv4 is never mapped: IPv4 whole; IPv6 by
- * its /64, which one household is given (RFC 6177). Other text is its own key.
- */
+/** Of a plainAddress: IPv4, never mapped, whole; IPv6 by its /64, that of a household (RFC 6177); other text whole. */
 export function clientKey(address: string): string {
   const bytes = address.includes(':') ? parseAddress(address) : undefined;
   return bytes === undefined ? address : `${Buffer.from(bytes.subarray(0, 8)).toString('hex')}/64`;
@@ -47,14 +44,12 @@ function parseIpv4(text: string): Uint8Array | undefined {
   return octets.length === 4 && octets.join('.') === text ? octets : undefined;
 }
 
-/**
- * URL reads every form and writes one: groups in hex, `::` for the longest run of zeros, no dotted end. Where a side of
- * `::` is empty, split gives one empty part for it, which counts as a group here and becomes one of zeros.
- */
+/** URL reads every form and writes one: groups in hex, `::` for the longest run of zeros, no dotted end. */
 function parseIpv6(text: string): Uint8Array | undefined {
   const url = /^[0-9A-Fa-f:.]+$/.test(text) ? URL.parse(`http://[${text}]`) : null;
   if (url === null) return undefined;
   const [before = [], after = []] = url.hostname.slice(1, -1).split('::').map((part) => part.split(':'));
+  // Where a side of `::` is empty, split gives one empty part for it, which counts as a group and becomes zeros.
   const groups = [...before, ...new Array<string>(8 - before.length - after.length).fill('0'), ...after];
   return Uint8Array.from(Buffer.from(groups.map((group) => group.padStart(4, '0')).join(''), 'hex'));
 }
