@@ -8,10 +8,7 @@ import { type Command, COMMANDS, type Part } from './commands.ts';
 import { CommandError, EXIT, exitCodeOf, UsageError } from './failures.ts';
 import type { Given, Terminal } from './terminal.ts';
 
-/**
- * Resolves with the exit code when all that was printed is taken, however slow its reader is, or when the command was
- * stopped. Rejects for what the user cannot mend: a bug, or a host that fails.
- */
+/** The exit code, once all output is taken, however slowly, or a signal came. Rejects for a bug or a failing host. */
 export async function runCommandLine(terminal: Terminal): Promise<number> {
   const { stdout, stderr } = terminal;
   const stopped = Promise.withResolvers<void>();
