@@ -39,11 +39,9 @@ export function isOfType(contentType: string | undefined, type: `${'application'
   return contentType?.split(';', 1)[0]!.trim().toLowerCase() === type;
 }
 
-/**
- * Nothing encoded: a decoder is an attack surface, and what was sent must be stored as it is. Nor a part of something
- * (RFC 9110 section 14.5), as `curl -C` sends, which would replace the whole.
- */
+/** Nothing encoded: a decoder is an attack surface, and what was sent must be stored as it is. */
 export function requireWholeContent(headers: HeaderLines): void {
+  // A part (RFC 9110 section 14.5), as `curl -C` sends, would replace the whole.
   if (headers.all('content-range').length > 0) {
     throw new Refusal('requestMalformed', { hint: 'send the whole content, without Content-Range' });
   }
@@ -79,13 +77,11 @@ export function timeBounds(query: URLSearchParams): { after: number; before: num
   return { after: integer(query, 'after', LEAST), before: integer(query, 'before', MOST) };
 }
 
-/**
- * The `type` filter for `mime_type GLOB :pattern`, in lower case as media types are; null when absent. NUL would end
- * SQLite's pattern, and matching takes up to pattern times type steps. A bracket, which would begin a set, is in one.
- */
+/** The `type` filter for `mime_type GLOB :pattern`, in lower case as media types are; null when absent. */
 export function typeGlob(query: URLSearchParams): string | null {
   const glob = single(query, 'type');
   if (glob === null) return null;
+  // NUL would end SQLite's pattern; matching takes up to pattern times type steps; a bracket would begin a set.
   if (/^[^\0-\x1f\x7f]{1,64}$/.test(glob)) return glob.toLowerCase().replaceAll('[', '[[]').replace(/\*+/g, '*');
   const hint = 'type is a glob of at most 64 characters, such as image/*';
   throw new Refusal('queryInvalid', { hint, parameter: 'type' });
