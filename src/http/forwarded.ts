@@ -48,13 +48,11 @@ export class Forwarding {
     return presented !== undefined && this.#isProxySecret?.(Buffer.from(presented, 'latin1')) === true;
   }
 
-  /**
-   * A proxy that has shown its secret speaks for its clients, and never for itself: not with its own certificate
-   * either. Anyone else is who TLS has proved; without TLS, and without a secret, anyone may present a fingerprint.
-   */
+  /** A proxy that has shown its secret speaks for its clients, never for itself, nor with its own certificate. */
   #presentedBy(headers: HeaderLines, { tls }: Peer, isForwarded: boolean): Presented {
     const needsSecret = this.#isProxySecret !== undefined;
     if (needsSecret && isForwarded) return presentedIdentity(headers, this.#proxySource);
+    // Anyone else is who TLS has proved; without TLS, and without a secret, anyone may present a fingerprint.
     if (tls !== undefined) return tls;
     return needsSecret ? NO_CERTIFICATE : presentedIdentity(headers, SHA1_SOURCE);
   }
