@@ -41,11 +41,9 @@ export const ECDSA_WITH = {
   sha256: seq(OIDS.ecdsaWithSha256), sha384: seq(OIDS.ecdsaWithSha384), sha512: seq(OIDS.ecdsaWithSha512),
 } as const;
 
-/**
- * Certificate or CertificateList (RFC 5280 sections 4.1 and 5.1), signed on the thread pool: an ECDSA-Sig-Value in DER
- * (RFC 3279 section 2.2.3). The digest must be named: with none, OpenSSL silently takes SHA-256, whatever the curve.
- */
+/** Certificate or CertificateList (RFC 5280 sections 4.1 and 5.1), signed on the thread pool. */
 export async function signed(tbs: Uint8Array, key: PrivateKey, digest: keyof typeof ECDSA_WITH): Promise<Uint8Array> {
+  // An ECDSA-Sig-Value (RFC 3279 section 2.2.3). With no digest named, OpenSSL takes SHA-256, whatever the curve.
   return seq(tbs, ECDSA_WITH[digest], bitString(await sign(digest, tbs, { key, dsaEncoding: 'der' })));
 }
 
