@@ -97,20 +97,18 @@ export type RevokedCertificate = Pick<Certificate, 'serial' | 'revokedAt'> & Par
 
 type Revoked = Iterable<RevokedCertificate> | AsyncIterable<RevokedCertificate>;
 
-/**
- * The list in DER, valid for CRL_TTL_SECONDS; times in Unix seconds. Rejects with a RangeError what can't be encoded.
- * The fields are those of TBSCertList (section 5.1) in their order. The `number` is larger than that of every list
- * before (section 5.2.3); revokedCertificates MUST be absent when there are none (section 5.1.2.6).
- */
+/** In DER; `number` is above that of every list before (section 5.2.3). A RangeError for what can't be encoded. */
 export async function makeCrl(
   { number, thisUpdate, revoked }: { number: number; thisUpdate: number; revoked: Revoked },
   { certificate, privateKey }: Authority,
 ): Promise<Uint8Array> {
   const issuer = readIssuer(certificate);
   const entries = await revokedCertificates(revoked);
+  // revokedCertificates MUST be absent when there are none (section 5.1.2.6).
   const list = entries.length === 0 ? [] : [seq(...entries)];
   // It may be megabytes, which seq and signed copy once more each.
   await setImmediate();
+  // TBSCertList (section 5.1), its fields in their order.
   const tbsCertList = seq(
     integer(1), // v2
     ECDSA_WITH.sha384, issuer.name,
