@@ -13,6 +13,7 @@ export const MAX_HEADER_LINES = 115;
 /** Refuses what node's parser lets through although RFC 9112 does not: nobody can tell where such a request ends. */
 export function checkForm(req: IncomingMessage, headers: HeaderLines, isFirstOfConnection: boolean): Form {
   const version = req.httpVersion;
+  // To look is a copy of the parser's buffer; and who speaks another protocol does so from the first request on.
   const isDoubtful = isFirstOfConnection || version === '1.0';
   if ((version !== '1.1' && version !== '1.0') || (isDoubtful && isOtherProtocol(req))) {
     throw new Refusal('requestMalformed', { hint: 'use HTTP/1.1' });
@@ -33,13 +34,9 @@ function checkHost(version: string, hosts: readonly string[]): void {
 /** Bytes for the name of the protocol, and for line ends before the request. */
 const BYTES_AROUND = 64;
 
-/**
- * Whether it is a request of RTSP or ICE, which node's parser takes for HTTP of that version (RFC 9112 section 2.3).
- * Only the parser's buffer tells, and reading it is a copy, so only first requests and those of version 1.0 are asked:
- * who speaks another protocol does so from the first on. A head that comes in several reads passes.
- */
+/** RTSP or ICE, which node's parser takes for HTTP (RFC 9112 section 2.3). A head that is read in parts passes. */
 function isOtherProtocol({ method, url, socket }: IncomingMessage): boolean {
-  // node's types do not know of it.
+  // Only the parser's buffer tells; node's types do not know of it.
   const { parser } = socket as { readonly parser?: { getCurrentBuffer?(): Buffer | undefined } };
   const line = `${method} ${url} `;
   const read = parser?.getCurrentBuffer?.()?.toString('latin1', 0, line.length + BYTES_AROUND).trimStart() ?? '';
@@ -201,13 +198,11 @@ export function parseServiceUrl(text: string) {
   return { url: `${scheme}://${authority}${prefix}`, isTls, host, port: Number(port ?? (isTls ? 443 : 80)), prefix };
 }
 
-/**
- * The one text of an address: IPv4 in dotted decimal, IPv4-mapped IPv6 as IPv4, IPv6 compressed and in lower case
- * without its zone (RFC 4007). Not by isIPv6 of node:net: its regular expression takes 8 ms to compile, at every start.
- */
+/** An address in one form: IPv4 in decimal, also if mapped; IPv6 compressed, in lower case, without zone (RFC 4007). */
 export function plainAddress(text: string): string | undefined {
   if (isIPv4(text)) return text;
   const address = text.replace(/%[0-9A-Za-z.:-]+$/, '');
+  // Not by isIPv6 of node:net: its regular expression takes 8 ms to compile, at every start.
   if (!address.includes(':') || parseAddress(address) === undefined) return undefined;
   const canonical = new SocketAddress({ family: 'ipv6', address }).address;
   // RFC 4291 section 2.5.5.2, as inet_ntop writes it.
