@@ -152,11 +152,9 @@ export class ReplyWriter {
     if (request.state === 'last') this.#server.lingering.arm(request.connection.socket);
   }
 
-  /**
-   * Ends answers when all requests that arrived in this turn of the event loop have been taken up: a write between them
-   * would wake the client, which costs more than all of a small answer, and one of many in a row finds it at work.
-   */
+  /** Ends answers when all requests that arrived in this turn of the event loop have been taken up. */
   #endWithTurn(res: ServerResponse, body: string | Uint8Array): void {
+    // A write between them would wake the client, which costs more than a small answer; one of many finds it at work.
     this.#ending.push({ res, body });
     if (this.#ending.length === 1) setImmediate(this.#endAll);
   }
