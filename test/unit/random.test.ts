@@ -1,4 +1,6 @@
 import assert from 'node:assert/strict';
+import crypto from 'node:crypto';
+import { syncBuiltinESMExports } from 'node:module';
 import test from 'node:test';
 import { randomBytes } from '../../src/crypto/digest.ts';
 
@@ -24,4 +26,32 @@ test('randomBytes: the sizes around what comes from the pool are random too', ()
     const sums = Array.from({ length: 300 }, () => Buffer.from(randomBytes(size)).toString('hex'));
     assert.equal(new Set(sums).size, sums.length);
   }
+});
+
+test('randomBytes: up to 16 bytes come from 2048 that were fetched, and are zero there once handed out', (t) => {
+  const sizes: number[] = [];
+  let fetched = new Uint8Array();
+  // In an ArrayBuffer it is seen from here as well.
+  t.mock.method(crypto, 'randomBytes', (size: number) => {
+    sizes.push(size);
+    fetched = new Uint8Array(size).fill(7);
+    return fetched.buffer;
+  });
+  syncBuiltinESMExports();
+  t.after(() => {
+    t.mock.restoreAll();
+    syncBuiltinESMExports();
+  });
+  // What is left of what was fetched before.
+  while (sizes.length === 0) randomBytes(1);
+  randomBytes(15);
+  const pool = fetched;
+  for (let taken = 16; taken < 2048; taken += 16) {
+    assert.deepEqual([pool.indexOf(7), pool.lastIndexOf(0)], [taken, taken - 1]);
+    assert.deepEqual(randomBytes(16), new Uint8Array(16).fill(7));
+  }
+  assert.deepEqual([sizes, pool.indexOf(7)], [[2048], -1]);
+  randomBytes(17);
+  randomBytes(16);
+  assert.deepEqual(sizes, [2048, 17, 2048]);
 });
