@@ -134,8 +134,8 @@ function createStore(parts: Parts) {
       fileBytes: () => ({ database: fileBytes(path), wal: fileBytes(`${path}-wal`) }),
       writesWaiting: () => writer.waiting,
     },
-    /** What is written to files that were removed, or replaced, is lost when this process ends. */
-    healthy: async () => placeOf(name) === path && orUndefined(files) === opened && isHealthy(),
+    /** What is written to files that were removed, replaced or emptied is lost when this process ends. */
+    healthy: async () => placeOf(name) === path && orUndefined(files) === opened && fileBytes(path) > 0 && isHealthy(),
     /** Writes what is batched, truncates the write-ahead log, closes. */
     close: () => (closing ??= closeParts(parts)),
   };

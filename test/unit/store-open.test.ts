@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
 import { createHash } from 'node:crypto';
 import {
-  chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, symlinkSync, writeFileSync,
+  chmodSync, existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, symlinkSync, truncateSync, writeFileSync,
 } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
@@ -313,7 +313,7 @@ test('openStore: by a link that leads elsewhere by now, or is gone, it is not he
   await store.close();
 });
 
-test('openStore: a database or log of it that was removed or replaced beneath it is not healthy', async (t) => {
+test('openStore: a database that was emptied, or a file of it that was removed or replaced, is not healthy', async (t) => {
   const { path, store } = await openTestStore(t);
   assert.equal(await store.healthy(), true);
   for (const file of [path, `${path}-wal`, `${path}-shm`]) {
@@ -324,6 +324,8 @@ test('openStore: a database or log of it that was removed or replaced beneath it
     renameSync(`${path}-moved`, file);
     assert.equal(await store.healthy(), true, 'back in its place');
   }
+  truncateSync(path);
+  assert.equal(await store.healthy(), false, 'emptied');
 });
 
 test('openStore: what a restore that was killed has left goes, and nothing else beside the database', async (t) => {
