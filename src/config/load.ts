@@ -60,7 +60,8 @@ export function loadConfig(environment: Environment, readFile: ReadFile) {
 function parse(setting: Setting, { name, text }: Found): SettingValue {
   const value = setting.parse(text);
   if (value !== undefined) return value;
-  const given = setting.kind === 'secret' ? '' : `, given ${quote(text.replace(/(?<=:\/*[^:]*:).*@/s, '...@'))}`;
+  const isSecret = setting.kind === 'secret' || text.includes('-----BEGIN');
+  const given = isSecret ? '' : `, given ${quote(text.replace(/(?<=:\/*[^:]*:).*@/s, '...@'))}`;
   throw new ConfigError([`${name}: expected ${setting.expected}${given}`]);
 }
 

@@ -19,7 +19,7 @@ type Form = Readonly<{ pattern: RegExp; expected: string; standIn?: string }>;
 
 /** Larger than any sensible value, and still exact in arithmetic with milliseconds. */
 const LARGEST = 2 ** 40;
-const PEM = { pattern: /^[^\0]*$/, expected: 'the path of a file' };
+const PEM = { pattern: /^[^\0\n]*$/, expected: 'the path of a file' };
 /** A thousand years: dates have years of four digits. */
 const LIFE = { minimum: 1, maximum: 365_000 * DAY_SECONDS };
 
@@ -65,7 +65,8 @@ function flag(name: string, fallback: boolean, meaning: string) {
 }
 
 function text(name: string, fallback: string, meaning: string, { pattern, ...words }: Form) {
-  const parse = (given: string) => (pattern.test(given) ? given : undefined);
+  // An editor of another system leaves a carriage return at the end of each line, and that would be part of a name.
+  const parse = (given: string) => (pattern.test(given) && !/\s$/.test(given) ? given : undefined);
   return { kind: 'text' as const, name, fallback, unit: 'text', meaning, parse, ...words };
 }
 

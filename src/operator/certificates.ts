@@ -91,9 +91,10 @@ function readWanted(terminal: Terminal, { options }: Given, nameOption: string) 
 function readPassword(terminal: Terminal, given: string): string {
   const [path, name] = given === '-' ? [0, 'standard input'] as const : [given, given];
   const password = readText(terminal, path, name).replace(/\r?\n$/, '');
-  // Bytes that are no UTF-8 become U+FFFD: such a password could never be typed again.
-  if (isBundlePassword(password) && !password.includes('\ufffd')) return password;
-  throw new CommandError(`${name} holds no password of 1 to ${MAX_PASSWORD_LENGTH} characters in UTF-8`);
+  // Bytes that are no UTF-8 become U+FFFD, and some editors begin with U+FEFF: nobody could type such a password again.
+  if (isBundlePassword(password) && !/\ufffd|^\ufeff/.test(password)) return password;
+  const expected = `1 to ${MAX_PASSWORD_LENGTH} characters in UTF-8, without a byte order mark`;
+  throw new CommandError(`${name} holds no password of ${expected}`);
 }
 
 export const grant: Run = (terminal, given) => inSession(terminal, async (session) => {

@@ -131,11 +131,12 @@ export const restore: Run = async (terminal, given) => {
   }, `${lines.join('\n')}\n`);
 };
 
-/** Stopped meanwhile, nothing of what came stays. */
+/** Stopped meanwhile, nothing of what came stays; once all of it is there, a signal ends the command as any other. */
 function openInput(terminal: Terminal): AsyncIterable<Uint8Array> {
   const stdin = terminal.stdin();
   if (stdin.isTTY === true) throw new UsageError('a backup is bytes from a file or a program, not from this keyboard');
   const stop = (signal: string): void => {
+    if (stdin.readableEnded === true) return terminal.endBy(signal);
     stdin.destroy(new CommandError(`stopped by ${signal} before the backup was there: nothing was changed`));
   };
   terminal.onStopSignal(stop);

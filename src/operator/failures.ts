@@ -44,6 +44,7 @@ export function exitCodeOf({ stderr }: { readonly stderr: Pick<Output, 'write'> 
     const isLasting = isDamage(error) || LASTING.includes(codeOf(cause));
     return failure(isLasting ? EXIT.configuration : EXIT.failure, `${message} (${SETTINGS.databasePath.name})`);
   }
+  if (String(error).includes('uv_cwd')) return failure(EXIT.failure, 'the working folder was removed: go to another');
   // What is refused on the way to files that this program finds by itself, such as those beside the database.
   if (codeOf(error) !== 'ERR_ACCESS_DENIED') throw error;
   const { resource } = error as { resource?: string };

@@ -7,6 +7,7 @@ import {
 } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { basename, dirname, join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
 import type { DatabaseSync } from 'node:sqlite';
 import { codeOf, expected, orUndefined } from '../core/events.ts';
 import { MIB } from '../core/time.ts';
@@ -143,6 +144,8 @@ async function replace(path: string, backup: Source, moment: string) {
     // Brings it to this version; the last connection to close moves the log into the file and removes it.
     openWriting(draft).close();
     syncFile(draft);
+    // A signal that came meanwhile is heard before anything is changed: in the turn that begins after this one.
+    for (const _ of [1, 2]) await setImmediate();
     return { ...holdings, keptAs: exchange(target, draft, moment) };
   } finally {
     removeWith(draft, ['-shm', ...LOGS]);

@@ -27,6 +27,19 @@ function preload(code: string): string[] {
   return ['--import', `data:text/javascript,${encodeURIComponent(code)}`];
 }
 
+test('main: a command in a working folder that was removed says so, without a stack trace', (t) => {
+  const home = temporaryFolder(t);
+  const env = { PATH: process.env['PATH'], SERVICE_DB: join(home, 'pasted.db') };
+  writeFileSync(env.SERVICE_DB, '');
+  for (const words of [['stats'], ['tls', 'self-signed', '--host', 'localhost']]) {
+    const gone = join(home, 'gone');
+    mkdirSync(gone);
+    const script = 'rmdir "$PWD" && exec "$@"';
+    const sh = spawnSync('sh', ['-c', script, 'sh', process.execPath, builtMain(), ...words], { cwd: gone, env, encoding: 'utf8' });
+    assert.deepEqual([sh.status, sh.stderr], [1, 'pasted: the working folder was removed: go to another\n'], words.join(' '));
+  }
+});
+
 test('main: settings that cannot be used end with 78, all of them named, no secret said, nothing opened', async (t) => {
   const main = startMain(t, [], {
     environment: {

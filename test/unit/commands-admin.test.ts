@@ -228,11 +228,11 @@ test('admin create --password-file: refuses what holds no password of 1 to 1024 
   const out = join(folder, 'admin.p12');
   const create = () => pasted(['admin', 'create', '--out', out, '--password-file', path]);
   assert.deepEqual(await create(), { code: 1, stdout: '', stderr: `pasted: ${path} cannot be read (ENOENT)\n` });
-  for (const content of ['', '\n', 'x'.repeat(1025), 'a\0b', Buffer.of(0x70, 0xe4, 0x73)]) {
+  for (const content of ['', '\n', 'x'.repeat(1025), 'a\0b', '\ufeffsecret', Buffer.of(0x70, 0xe4, 0x73)]) {
     writeFileSync(path, content);
     const { code, stderr } = await create();
     assert.equal(code, 1);
-    assert.equal(stderr, `pasted: ${path} holds no password of 1 to 1024 characters in UTF-8\n`);
+    assert.equal(stderr, `pasted: ${path} holds no password of 1 to 1024 characters in UTF-8, without a byte order mark\n`);
   }
   // One byte more than a string of node's holds; the code is node's own, not one of the system.
   truncateSync(path, constants.MAX_STRING_LENGTH + 1);

@@ -4,14 +4,18 @@
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import {
-  copyFileSync, readdirSync, readFileSync, renameSync, rmSync, symlinkSync, truncateSync, writeFileSync,
+import fs, {
+  copyFileSync, createReadStream, readdirSync, readFileSync, renameSync, rmSync, statSync, symlinkSync, truncateSync,
+  writeFileSync,
 } from 'node:fs';
+import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test, type TestContext } from 'node:test';
+import { runCommandLine } from '../../src/operator/arguments.ts';
 import { CHUNK_BYTES } from '../../src/store/store.ts';
 import { assertHolds, fill, inStore } from '../support/databases.ts';
+import { fakeTerminal } from '../support/fake-terminal.ts';
 import { openDesk } from '../support/operator.ts';
 import { smallFileSystem } from '../support/small-file-system.ts';
 import { patternedBytes, storePaste } from '../support/store.ts';
@@ -135,4 +139,29 @@ test('a log whose database is away or empty is removed by no start and no comman
     copyFileSync(join(folder, 'killed'), databasePath);
     await inStore(databasePath, async ({ pastes }) => assert.ok(await pastes.find(last.id, last.createdAt)));
   }
+});
+
+test('restore -: a signal that comes while the whole copy is examined ends the command before anything is changed', async (t) => {
+  const { databasePath, file } = await backedUp(t);
+  const { ino: before } = statSync(databasePath);
+  const fsync = fs.fsyncSync;
+  t.mock.method(fs, 'fsyncSync', (descriptor: number) => {
+    process.kill(process.pid, 'SIGWINCH');
+    fsync(descriptor);
+  }, { times: 1 });
+  syncBuiltinESMExports();
+  t.after(() => {
+    t.mock.restoreAll();
+    syncBuiltinESMExports();
+  });
+  const parts = { environment: { SERVICE_DB: databasePath }, stdin: createReadStream(file) };
+  const fake = fakeTerminal(['restore', '-'], parts);
+  const found: unknown[] = [];
+  // A process would end there.
+  const endBy = (signal: string): void => void found.push(signal, statSync(databasePath).ino);
+  const onSignal = (): void => fake.signal('SIGTERM');
+  process.once('SIGWINCH', onSignal);
+  t.after(() => process.off('SIGWINCH', onSignal));
+  assert.equal(await runCommandLine({ ...fake.terminal, endBy }), 0);
+  assert.deepEqual(found, ['SIGTERM', before]);
 });

@@ -250,6 +250,13 @@ test('loadConfig: a password in the address of nodes is not repeated, whatever i
   assert.match(problemsOf({ SERVICE_DB: 'rqlite://me@db1' }).join(), /given "rqlite:\/\/me@db1"$/);
 });
 
+test('loadConfig: a key in the place of its path is refused and not repeated', () => {
+  const key = '-----BEGIN PRIVATE KEY-----\ncanary\n-----END PRIVATE KEY-----';
+  for (const SERVICE_TLS_KEY of [key, `${key}\n`]) {
+    assert.deepEqual(problemsOf({ SERVICE_TLS_KEY }), ['SERVICE_TLS_KEY: expected the path of a file']);
+  }
+});
+
 test('loadConfig: no problem says the value of a secret', () => {
   for (const key of SECRETS) {
     const { name } = SETTINGS[key];

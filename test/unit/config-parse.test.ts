@@ -171,6 +171,15 @@ test('SETTINGS: networks are separated by commas, with spaces or without', () =>
   }
 });
 
+test('SETTINGS: no text ends with white space, as a line that was written on another system does', () => {
+  for (const setting of ALL.filter(({ kind, name }) => kind === 'text' && !name.includes('PROXIES'))) {
+    const good = setting.name === 'SERVICE_DB' ? '/srv/pasted.db' : String(setting.fallback || '/srv/file');
+    for (const end of ['\r', ' ', '\n', '\t', '\u00a0']) {
+      assert.notEqual(refusalOf(setting, `${good}${end}`), undefined, `${setting.name} ${JSON.stringify(end)}`);
+    }
+  }
+});
+
 test('SETTINGS: a secret is one line of text that decoding has not damaged', () => {
   for (const secret of ['x', ' spaces stay ', 'ünïcode', '0', "quo'te\"s"]) {
     assert.equal(SETTINGS.powSecret.parse(secret), secret);
