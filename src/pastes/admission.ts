@@ -85,14 +85,17 @@ export class Challenges {
 
   /** Null when none is asked for. Refuses in the decided order: form, signature and purpose, expiry, solution, use. */
   async require(purpose: Purpose, { token, solution }: Work): Promise<SpentChallenge | null> {
-    const { store, clock, count } = this.#parts;
+    const { config, store, clock, count } = this.#parts;
     const askedBits = this.difficultyBits(purpose);
     if (askedBits === 0) return null;
     if (token === undefined || solution === undefined) throw this.refusal('powRequired', purpose);
     const challenge = parseToken(token);
     if (challenge === undefined) throw this.refusal('powMalformedToken', purpose);
     if (!this.#isGoodFor(purpose, challenge, token, askedBits)) throw this.refusal('powBadSignature', purpose);
-    if (challenge.expiresAt <= unixSeconds(clock)) throw this.refusal('powExpired', purpose);
+    const leftSeconds = challenge.expiresAt - unixSeconds(clock);
+    // One from a time when the clock was far ahead would be good until then.
+    const isPast = leftSeconds <= 0 || leftSeconds > config.powTtlSeconds + HOUR_SECONDS;
+    if (isPast) throw this.refusal('powExpired', purpose);
     if (!isSolutionForm(solution)) throw this.refusal('powMalformedSolution', purpose);
     if (!isSolved(challenge, solution)) throw this.refusal('powInsufficient', purpose);
     if (await store.read.isSpent(challenge.nonce)) throw this.refusal('powAlreadyUsed', purpose);

@@ -99,10 +99,10 @@ function prepareStorageRules(db: Database) {
   const submissions = prepareSubmissions(db);
   const isStoreFull = prepareQuota(db);
   const isBanned = prepareBanned(db);
-  // What has expired may be there still: it is looked at for who would be refused. SQLite might take all with owners.
+  // What has expired may be there still: it is looked at for who would be refused, by owner, as others' may be many.
   const ownerFull = db.prepare(`
     SELECT 1 FROM owners WHERE owner = :owner AND bytes > :leftBytes AND bytes > :leftBytes + (SELECT total(size)
-      FROM pastes INDEXED BY pastes_by_expiry WHERE expires_at <= :nowSeconds AND owner = :owner)`);
+      FROM pastes INDEXED BY pastes_by_owner WHERE owner = :owner AND expires_at <= :nowSeconds)`);
   return (content: StoredContent, contentBytes: number, terms: UpdateTerms): Refused<StorageRefusal> | undefined => {
     const { sha256, contentId, owner } = content;
     const { duplicates, maxStoredBytes, maxOwnerBytes, nowSeconds } = terms;

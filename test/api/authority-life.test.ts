@@ -235,7 +235,7 @@ test('admin create, pki ca passphrase: a password from standard input, by a file
     main.child.stdin!.end(password);
     return [await main.ended, main.stderr()];
   };
-  assert.deepEqual(await change(''), [1, 'pasted: standard input holds no password of 1 to 1024 characters in UTF-8\n']);
+  assert.deepEqual(await change(''), [1, 'pasted: standard input holds no password of 1 to 1024 characters in UTF-8, without a byte order mark\n']);
   assert.deepEqual(await change('the next\n'), [0, '']);
   const next = { ...environment, SERVICE_PKI_CA_PASSWORD: 'the next', SERVICE_PKI_CA_DAYS: '4000' };
   await pasted(t, ['pki', 'ca', 'renew'], next);

@@ -119,6 +119,17 @@ test('GET /challenge and POST / with a known key', async (t) => {
     assertFailed(await post(app, 'too late', late), 'challenge expired');
   });
 
+  await t.test('POST /: a challenge from a clock that was ahead is good again within an hour of its time, and not before', async () => {
+    const ttlMs = app.config.powTtlSeconds * 1000;
+    app.clock.jump(ttlMs + 3_600_000);
+    const [near, far] = [await freshWork(app), await freshWork(app)];
+    app.clock.jump(-ttlMs - 3_601_000);
+    assertFailed(await post(app, 'from too far ahead', far), 'challenge expired');
+    app.clock.jump(ttlMs + 1000);
+    assertStored(await post(app, 'from an hour ahead', near));
+    app.clock.jump(3_600_000 - ttlMs);
+  });
+
   await t.test('POST /: a solution is one to twenty decimal digits, taken as written', async () => {
     const nonce = newNonce();
     const token = tokenOf(app, nonce);

@@ -170,7 +170,7 @@ test('pki ca renew, passphrase: without an authority, a password, the right one 
   for (const bad of ['', 'a\0b', 'x'.repeat(1025)]) {
     const ended = await changePassword(desk, bad);
     assert.equal(ended.code, 1);
-    assert.match(ended.stderr, /holds no password of 1 to 1024 characters in UTF-8\n$/);
+    assert.match(ended.stderr, /holds no password of 1 to 1024 characters in UTF-8, without a byte order mark\n$/);
   }
   for (const bad of ['two\nlines', 'a\ttab', '\x7f']) {
     const ended = await changePassword(desk, bad);
