@@ -106,6 +106,7 @@ interface Parts extends Sources {
   readonly read: Lookups & { close(): void };
   readonly writer: Writer;
   readonly hot: HotPastes;
+  readonly releaseStrays: () => Promise<void>;
   readonly notice: () => void;
   readonly lock: DatabaseLock;
   /** As it was given, perhaps a link, and where that led at the start. */
@@ -126,8 +127,13 @@ function createStore(parts: Parts) {
     hasRoomFor: (bytes: number) => hasRoomFor(path, bytes),
     /** Each command is a bounded step, described in batch.ts. */
     upkeep: {
-      /** Where nobody reads, content that another process took from its paste goes now. */
-      truncateWal: () => (notice(), run('truncateWal', null)),
+      /** Content that another process took from its paste goes now, and what could not be removed before. */
+      truncateWal: async () => {
+        notice();
+        const isEmpty = await run('truncateWal', null);
+        if (isEmpty && closing === undefined) void parts.releaseStrays();
+        return isEmpty;
+      },
       releasePages: (pages: number) => run('releasePages', pages),
       optimize: () => run('optimize', null),
       restoreBallast: () => run('restoreBallast', null),

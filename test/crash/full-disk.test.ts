@@ -6,6 +6,7 @@ import { closeSync, existsSync, openSync, rmSync, statfsSync, symlinkSync, write
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
 import { MIB } from '../../src/core/time.ts';
 import { randomBytes } from '../../src/crypto/digest.ts';
 import { draftBackup } from '../../src/store/backup.ts';
@@ -16,6 +17,7 @@ import { issue, PKI, send, withAdmin } from '../support/pki.ts';
 import { assertError, type Answer } from '../support/posting.ts';
 import { smallFileSystem } from '../support/small-file-system.ts';
 import { temporaryFolder } from '../support/programs.ts';
+import { strayChunks } from '../support/store.ts';
 
 const STRANGER = newFingerprint();
 
@@ -110,6 +112,9 @@ for (const deletions of [0, 20]) {
     assert.equal(await statusOf(app, '/health'), 200);
     const last = kept.at(-1)!.id;
     assert.equal(await statusOf(app, `/${last}/raw`), 200);
+    // What was deleted meanwhile goes too, though nothing else is deleted.
+    for (let looks = 0; looks < 200 && strayChunks(app.config.databasePath) !== 0; looks += 1) await setTimeout(20);
+    assert.equal(strayChunks(app.config.databasePath), 0);
   });
 }
 
