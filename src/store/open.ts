@@ -20,8 +20,8 @@ import { auditLookups, contentLookups, recordLookups } from './records.ts';
 import { MIGRATIONS } from './schema.ts';
 import {
   asStoreError, type AuditEvent, type Certificate, type ChangedContent, type CreationTerms, type Database,
-  INLINE_BYTES, type NewPaste, type Paste, type PasteChanges, type PasteWithContent, type SpentChallenge, StoreError,
-  type UpdateTerms,
+  INLINE_BYTES, type Listed, type NewPaste, type Page, type Paste, type PasteChanges, type PasteWithContent,
+  type SpentChallenge, StoreError, type UpdateTerms,
 } from './store.ts';
 import { createParcels, startWriter, type Writer } from './writer.ts';
 
@@ -56,10 +56,13 @@ export async function openStore({ path: name, clock, log, thread }: StoreOptions
     const isNoted = existsSync(`${path}-backup-note`);
     if (isNoted) await import('./backup.ts').then(({ removeDraft }) => removeDraft(path)).catch(() => {});
     writer = await startWriter(path, clock, log, thread);
-    const reader = openReader(path, (db) => {
-      const lookups = prepareLookups(db);
-      return { ...lookups, findCertificate: rememberFound(db, lookups.findCertificate) };
+    const lookups = openReader(path, (db) => {
+      const prepared = prepareLookups(db);
+      return { ...prepared, findCertificate: rememberFound(db, prepared.findCertificate) };
     });
+    const inParts = createListing();
+    const listPastes = inParts(lookups.listPastes, lookups.nthPasteAt);
+    const reader = { ...lookups, listPastes, listAudit: inParts(lookups.listAudit, lookups.nthAuditedAt) };
     const contents = createContentStore(reader, writer, log);
     const run = writer.run.bind(writer);
     const touches = new Touches((accesses) => run('touchPastes', accesses), log);
@@ -103,7 +106,7 @@ interface Sources {
 }
 
 interface Parts extends Sources {
-  readonly read: Lookups & { close(): void };
+  readonly read: Reader & { close(): void };
   readonly writer: Writer;
   readonly hot: HotPastes;
   readonly releaseStrays: () => Promise<void>;
@@ -260,6 +263,32 @@ export async function* listRevoked(read: Pick<Reader, 'listRevokedCertificates'>
   } while (page.length === REVOKED_A_TURN);
 }
 
+/** What a list goes through in one turn: some milliseconds, 30 for the slowest glob. */
+const LISTED_A_TURN = 2000;
+
+/**
+ * Lists in parts by time, newest first, and of all lists one part in a turn, so that other requests have theirs. What
+ * comes or goes meanwhile may be in a list or not.
+ */
+function createListing() {
+  let turn: Promise<void> = Promise.resolve();
+  return <Filter extends Record<'after' | 'before', number>, Item, Rest extends unknown[]>(
+    list: (filter: Filter, page: Page, ...rest: Rest) => Listed<Item>,
+    nthAt: (filter: Filter, rows: number) => number | undefined,
+  ) => async (asked: Filter, { limit, offset }: Page, ...rest: Rest): Promise<Listed<Item>> => {
+    const items: Item[] = [];
+    for (let [total, filter] = [0, asked]; ; await (turn = turn.then(() => setImmediate()))) {
+      const from = nthAt(filter, LISTED_A_TURN);
+      const page = { limit: limit - items.length, offset: Math.max(0, offset - total) };
+      const part = list(from === undefined ? filter : { ...filter, after: from - 1 }, page, ...rest);
+      items.push(...part.items);
+      total += part.total;
+      if (from === undefined) return { items, total };
+      filter = { ...filter, before: from };
+    }
+  };
+}
+
 type Lookups = ReturnType<typeof prepareLookups>;
 
 /** The same lookups; what they give may have to be waited for. */
@@ -303,7 +332,7 @@ export function openReader<Prepared extends object>(
 }
 
 /** Whether reading works, and writing, if it has failed. Does not judge how much room is left. Never rejects. */
-export function createHealthCheck(reader: Pick<Lookups, 'isAdopted'>, writer: Pick<Writer, 'run' | 'state'>) {
+export function createHealthCheck(reader: Pick<Reader, 'isAdopted'>, writer: Pick<Writer, 'run' | 'state'>) {
   let probing: Promise<boolean> | undefined;
   return async (): Promise<boolean> => {
     if (orUndefined(() => reader.isAdopted('')) === undefined) return false;
