@@ -134,7 +134,7 @@ test('observeRequest: buckets are cumulative, a bound belongs to its bucket, +In
   const buckets = bucketsOf(samples, labels);
   assert.deepEqual(buckets.slice(0, 3), [['0.001', 3], ['0.0025', 4], ['0.005', 4]]);
   assert.deepEqual(buckets.slice(-3), [['30', 4], ['60', 5], ['+Inf', 6]]);
-  assert.equal(buckets.length, METRICS.requestDuration.bucketSeconds.length + 1);
+  assert.equal(buckets.length, 16);
   assert.equal(samples.get(`${DURATION}_count{${labels}}`), 6);
   assert.ok(Math.abs(samples.get(`${DURATION}_sum{${labels}}`)! - 120.103) < 1e-9);
 });
