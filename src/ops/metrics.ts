@@ -148,18 +148,14 @@ function createDurations(routes: readonly string[]) {
   return { observe, render };
 }
 
-/** This and all above by Prometheus' "Exposition formats", "Text format details", version 0.0.4. */
+/** As all above by Prometheus' "Exposition formats", version 0.0.4. Help and labels are ours, and need no escaping. */
 export function headerLines({ name, type, help }: Pick<Metric, 'name' | 'type' | 'help'>): string {
-  return `# HELP ${name} ${escapeHelp(help)}\n# TYPE ${name} ${type}\n`;
+  return `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n`;
 }
 
 export function sampleLine(name: string, labels: Readonly<Record<string, string>>, value: number): string {
-  const pairs = Object.entries(labels).map(([label, text]) => `${label}="${escapeHelp(text).replaceAll('"', '\\"')}"`);
+  const pairs = Object.entries(labels).map(([label, text]) => `${label}="${text}"`);
   return `${name}${pairs.length === 0 ? '' : `{${pairs.join(',')}}`} ${value}\n`;
-}
-
-function escapeHelp(text: string): string {
-  return text.replaceAll('\\', '\\\\').replaceAll('\n', '\\n');
 }
 
 const RESOLUTION_MS = 10;
