@@ -19,8 +19,6 @@ import { type Handlers, routesOf } from '../routes.ts';
 /** The admin has the limits of a trusted caller. */
 const TIERS_SHOWN = ['anonymous', 'untrusted', 'trusted'] as const satisfies readonly Tier[];
 
-const NOTE = 'Whoever knows the id of a paste can read it. Text is text/plain, whatever the request calls it.';
-
 const CLIENT_HEADERS = {
   'Content-Type': 'text/x-shellscript; charset=utf-8',
   'Content-Disposition': 'inline; filename="pastec"',
@@ -59,11 +57,10 @@ const tablesOf = onceForEach((config: Config) => {
 });
 
 function index(parts: Parts, unavailable: string | undefined, publicUrl: string) {
-  const { config, config: { contact } } = parts;
+  const { config } = parts;
   const { endpoints, tiers } = tablesOf(config);
   const work = proofOfWork(parts);
   const registration = registrationTerms(config, unavailable);
-  const creation = neededToCreate(config);
   return {
     version: VERSION,
     endpoints,
@@ -72,8 +69,9 @@ function index(parts: Parts, unavailable: string | undefined, publicUrl: string)
     client: clientLines(publicUrl, registration),
     tiers,
     proof_of_work: work,
-    ...(creation !== undefined && { creation }), ...(registration !== undefined && { registration }),
-    ...(contact !== '' && { contact }), note: NOTE,
+    // JSON leaves out those that are undefined.
+    creation: neededToCreate(config), registration, contact: config.contact || undefined,
+    note: 'Whoever knows the id of a paste can read it. Text is text/plain, whatever the request calls it.',
   };
 }
 
