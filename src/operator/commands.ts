@@ -46,27 +46,23 @@ function command<Name extends string>(
   return { name, operands: parts.filter((part) => !isOption(part)), options: parts.filter(isOption), load };
 }
 
-const audit = () => import('./audit.ts');
 const certificates = () => import('./certificates.ts');
-const check = () => import('./check.ts');
 const database = () => import('./database.ts');
 const governing = () => import('./governing.ts');
-const installed = () => import('./installed.ts');
 const print = () => import('./print.ts');
-const serve = () => import('../serve.ts');
 
 const BUNDLE_OPTIONS = '[--p12-profile PROFILE] [--password-file FILE] [--json]';
 
 export const COMMANDS: readonly Command[] = [
-  command('serve', serve, 'run'),
+  command('serve', () => import('../serve.ts'), 'run'),
   command('config [--json]', print, 'printSettings'),
-  command('check [--full] [--files FILE] [--json]', installed, 'check'),
+  command('check [--full] [--files FILE] [--json]', () => import('./installed.ts'), 'check'),
   command('backup FILE [--force] [--json]', database, 'backup'),
   command('restore FILE [--json]', database, 'restore'),
   command('prune [--json]', database, 'prune'),
   command('stats [--json]', database, 'stats'),
   command('audit [--event EVENT] [--outcome OUTCOME] [--client-id FINGERPRINT] [--after MOMENT] [--before MOMENT] ' +
-    '[--limit COUNT] [--offset COUNT] [--follow] [--json]', audit, 'audit'),
+    '[--limit COUNT] [--offset COUNT] [--follow] [--json]', () => import('./audit.ts'), 'audit'),
   command('paste show ID [--json]', governing, 'show'),
   command('paste rm ID... [--json]', governing, 'remove'),
   command('paste ban ID|SHA256 [--note TEXT] [--json]', governing, 'ban'),
@@ -86,7 +82,7 @@ export const COMMANDS: readonly Command[] = [
   command('pki ca passphrase --new-password-file FILE [--json]', certificates, 'passphrase'),
   command('tls self-signed --host NAMES [--out-cert FILE] [--out-key FILE] [--days COUNT] [--json]',
     certificates, 'selfSigned'),
-  command('health [--url URL] [--timeout SECONDS] [--json]', check, 'health'),
+  command('health [--url URL] [--timeout SECONDS] [--json]', () => import('./check.ts'), 'health'),
   command('client [--server URL]', print, 'printClient'),
   command('openapi', print, 'printOpenapi'),
   command('completion SHELL', print, 'printCompletion'),
