@@ -32,9 +32,8 @@ export class SlidingWindow {
     return this.#entries.size;
   }
 
-  /** Counts a request for windowMs, that moment not included, unless it is one more than `max`. O(1), amortised. */
+  /** Counts a request for windowMs, that moment not included, unless it is one more than `max`, 1 at least. O(1). */
   take(key: string, max: number, nowMs: number) {
-    if (!(max >= 1)) throw new RangeError(`a limit allows at least one request, not ${max}`);
     const entry = this.#entries.get(key) ?? this.#remember(key, nowMs);
     const { stamps } = entry;
     const { windowMs } = this.#options;

@@ -32,8 +32,6 @@ export class WorkQueue {
   readonly #lines = new Map<string, Waiter[]>();
 
   constructor(options: WorkQueueOptions) {
-    const { concurrency } = options;
-    if (!(concurrency >= 1)) throw new RangeError(`a work queue needs at least one place, not ${concurrency}`);
     this.#options = options;
     this.#share = Math.max(1, Math.floor(options.maxWaiting / SHARES));
   }

@@ -16,10 +16,6 @@ async function settled(): Promise<void> {
   await new Promise(setImmediate);
 }
 
-test('WorkQueue: refuses to have no place at all', () => {
-  for (const concurrency of [0, -1, NaN]) assert.throws(() => queueOf(concurrency, 1), RangeError);
-});
-
 test('enter: exactly as many run at once as there are places', async () => {
   const queue = queueOf(2, 10);
   let atOnce = 0;
