@@ -4,7 +4,7 @@
 import { fstatSync, writeSync } from 'node:fs';
 import type { Writable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
-import { codeOf, type Log, type LogDetails, type LogEntry } from '../core/events.ts';
+import { codeOf, type Log, type LogEntry } from '../core/events.ts';
 import type { Clock } from '../core/time.ts';
 
 /** A write costs some 10 us, a line 1 us: at 10 000 requests a second one write serves a hundred lines. */
@@ -66,6 +66,9 @@ function jsonLine(entry: LogEntry, time: string): string {
   return `${escapeUnsafe(JSON.stringify(fields))}\n`;
 }
 
+/** What would make it unclear where a value ends. */
+const NEEDS_QUOTES = /[\s"=\\]|^$/;
+
 /** `LEVEL  LOGGER  EVENT  rest`: the rest as `name=value`, but for what speaks for itself in a request. */
 function textLine({ level, logger, event, outcome, clientId, clientIp, details = {} }: LogEntry): string {
   const words: string[] = [];
@@ -77,17 +80,11 @@ function textLine({ level, logger, event, outcome, clientId, clientIp, details =
     others = rest;
   }
   for (const [name, value] of Object.entries({ outcome, client_id: clientId, client_ip: clientIp, ...others })) {
-    if (value !== undefined) words.push(`${name}=${showValue(value)}`);
+    if (value === undefined) continue;
+    const text = String(value);
+    words.push(`${name}=${NEEDS_QUOTES.test(text) ? JSON.stringify(text) : text}`);
   }
   return `${escapeUnsafe(`${level}  ${logger}  ${event}  ${words.join(' ')}`.trimEnd())}\n`;
-}
-
-/** What would make it unclear where a value ends. */
-const NEEDS_QUOTES = /[\s"=\\]|^$/;
-
-function showValue(value: LogDetails[string]): string {
-  const text = String(value);
-  return NEEDS_QUOTES.test(text) ? JSON.stringify(text) : text;
 }
 
 /** Control characters, and those that end a line or turn its direction: a value could forge lines or move a cursor. */
