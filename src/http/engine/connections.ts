@@ -9,10 +9,7 @@ import { Pace, Turns } from './body.ts';
 import { networkMatcher, plainAddress } from './head.ts';
 import { Connection, type Origin, type Peer } from './request.ts';
 
-/**
- * The kernel reports what a client took only when about a third of its send buffer (up to 4 MiB) is free again. Time
- * saved up by such a burst must last until the next, or a client well above the minimum rate would count as stalled.
- */
+/** The kernel reports by the MiB what a client took: saved time must last until then, or quick ones count as slow. */
 const MAX_ALLOWANCES = 3;
 
 /**

@@ -1,5 +1,4 @@
-// One request, from what node:http hands over to what handlers ask of it, and the state that it and its connection are
-// in. What its head may say is head.ts, answers are reply.ts.
+// One request, from what node:http hands over to what handlers ask of it, and the state of it and of its connection.
 
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
@@ -148,10 +147,7 @@ export class Request {
     return new URLSearchParams(this.target.query);
   }
 
-  /**
-   * `https://host/prefix`, without a slash at its end, as the client's own URL has it: for text meant for reading.
-   * Nothing in it that is not well-formed: the address that the connection arrived at stands in for another host.
-   */
+  /** `https://host/prefix` as the client has it, to be shown: well-formed, by where it connected if headers are not. */
   get publicUrl(): string {
     const { socket: { localAddress, localPort }, peer } = this.connection;
     const proto = this.#forwarded('x-forwarded-proto')?.toLowerCase();
