@@ -124,13 +124,10 @@ export class Tls implements TlsTermination {
   }
 }
 
-/**
- * What node asks for the keys of tickets, under names that its types do not know. No documented option keeps TLS 1.3
- * from sending tickets, but this may answer that there is none (SSL_CTX_set_tlsext_ticket_key_cb(3)).
- */
+/** What node asks for ticket keys, unknown to its types: no documented option keeps TLS 1.3 from sending tickets. */
 type Tickets = { onticketkeycallback: () => readonly unknown[]; readonly enableTicketKeyCallback: () => void };
 
-/** Zero, and then the HMAC key, the AES key, the name and the IV that node reads whatever comes before. */
+/** Zero says so (SSL_CTX_set_tlsext_ticket_key_cb(3)); node reads the HMAC key, AES key, name and IV all the same. */
 const NO_TICKET: readonly unknown[] = [0, ...Array.from({ length: 4 }, () => Buffer.alloc(16))];
 
 /** Of the context that the server has now; undefined where this node has no such callback any longer. */
