@@ -1,7 +1,6 @@
-// The same SQL as in one process, carried out by nodes elsewhere. The rules of store/ prepare their statements here and
-// run without waiting: what they read is taken from what is known, and noted where it is not known yet; what they
-// change is noted. Then what was missing is read, and they run again. Who carries the changes out (writer.ts) has the
-// nodes check in the same transaction that all that was read is still so.
+// The same SQL as in one process, carried out by nodes elsewhere. The rules of store/ run here without waiting: what is
+// not known yet of what they read is noted, then found, and they run again; what they change is noted. writer.ts then
+// has the nodes check in the transaction of the changes that all that was read is still so.
 
 import { openModel } from '../store/database.ts';
 import { CLUSTER_TABLES } from '../store/schema.ts';

@@ -1,5 +1,4 @@
-// What goes wrong for reasons that the user can do something about, in words and as an exit code: loaded by commands,
-// and by a server that has failed. Below, which process has a file or a port.
+// What goes wrong that the user can do something about, in words and as an exit code; and who has a file or a port.
 
 import { readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs';
 import { ConfigError } from '../config/load.ts';

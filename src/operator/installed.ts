@@ -1,6 +1,5 @@
-// `pasted check`, and with --files whether what runs here is what was released: every file beside this one is compared
-// with the list that a release has of them (CycloneDX 1.6 in JSON, made by scripts/release). That loads little else, so
-// that it can say which other files are missing or broken.
+// `pasted check`, and with --files whether all files beside this one are those of the list that a release has of them
+// (scripts/release, in CycloneDX 1.6). It loads little else, so that it can say which others are missing or broken.
 
 import { createReadStream, type Dirent, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
