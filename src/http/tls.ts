@@ -35,14 +35,15 @@ export class Tls implements TlsTermination {
     this.#certificate = readServerCertificate(parts.config);
   }
 
-  createServer(options: ServerOptions, handshakeTimeoutMs: number): Server {
+  createServer(options: ServerOptions): Server {
     this.#server = createServer({
       ...options,
       ...this.#context(),
       // Everyone is served; who is identified is presentedBy.
       requestCert: true,
       rejectUnauthorized: false,
-      handshakeTimeout: handshakeTimeoutMs,
+      // A handshake has the time that a head has.
+      handshakeTimeout: options.headersTimeout,
     });
     this.#renewContext();
     return this.#server;

@@ -196,7 +196,7 @@ test('Tls: handshakes that fail are logged at once, and then once a minute with 
 test('Tls: the context is made anew for another certificate of the authority, and for that alone', async (t) => {
   const files = writePair(t, await serverPair());
   const tls = new Tls({ config: testConfig(files), clock: movableClock(), log: () => {} });
-  const renewed = t.mock.method(tls.createServer({}, 1000), 'setSecureContext');
+  const renewed = t.mock.method(tls.createServer({}), 'setSecureContext');
   const [first, second] = await Promise.all([makeTestAuthority(), makeTestAuthority()]);
   for (const { certificate } of [first, { certificate: Buffer.from(first.certificate) }, second, second]) tls.trust(certificate);
   const trusted = renewed.mock.calls.map(({ arguments: [context] }) => context.ca);
@@ -211,7 +211,7 @@ test('Tls: without the callback for the keys of tickets each connection is serve
   t.after(() => Object.assign(ofContexts, { enableTicketKeyCallback }));
   ofContexts.enableTicketKeyCallback = undefined;
   const tls = new Tls({ config: testConfig(writePair(t, await serverPair())), clock: movableClock(), log: () => {} });
-  const server = tls.createServer({}, 60_000).on('request', (_, answer) => void answer.end('served'));
+  const server = tls.createServer({ headersTimeout: 60_000 }).on('request', (_, answer) => void answer.end('served'));
   t.after(() => server.close());
   tls.trust((await makeTestAuthority()).certificate);
   await once(server.listen(0, '127.0.0.1'), 'listening');
@@ -241,7 +241,7 @@ test('Tls: the certificate of a renewed authority takes the place of the one tha
   const certificate = await renewAuthorityCertificate({ serial: makeSerial(randomBytes), validity }, expired);
   const client = pairOf(await makeTestClient({ ...expired, certificate }, { validity }));
   const tls = new Tls({ config: testConfig(writePair(t, await serverPair())), clock: movableClock(nowSeconds * 1000), log: () => {} });
-  const server = tls.createServer({}, 60_000).listen(0, '127.0.0.1');
+  const server = tls.createServer({ headersTimeout: 60_000 }).listen(0, '127.0.0.1');
   t.after(() => server.close());
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;

@@ -27,7 +27,7 @@ export interface Match extends Readonly<Pick<Request, 'route' | 'parameter'>> {
 
 /** What makes it HTTPS; http/tls.ts. */
 export interface TlsTermination {
-  createServer(options: ServerOptions, handshakeTimeoutMs: number): Server;
+  createServer(options: ServerOptions): Server;
   presentedBy(socket: TLSSocket): Presented;
   noteFailure(reason: string): void;
 }
@@ -123,10 +123,9 @@ interface ServerParts extends HttpServerOptions, RequestParts {
 
 /** Every time-out that node has for a whole body is off: the minimum rate takes its place. */
 function createNodeServer({ config, checkIntervalMs = CHECK_MS, tls }: HttpServerOptions): Server {
-  const headersTimeout = 1000 * config.headersTimeoutSeconds;
   const options: ServerOptions = {
     connectionsCheckingInterval: checkIntervalMs,
-    headersTimeout,
+    headersTimeout: 1000 * config.headersTimeoutSeconds,
     keepAliveTimeout: 1000 * config.idleTimeoutSeconds,
     requestTimeout: 0,
     maxHeaderSize: MAX_HEADER_BYTES,
@@ -134,8 +133,7 @@ function createNodeServer({ config, checkIntervalMs = CHECK_MS, tls }: HttpServe
     // Requests without a body need no stream for it.
     optimizeEmptyRequests: true,
   };
-  // A handshake has the time that a head has.
-  const server = tls === undefined ? createServer(options) : tls.createServer(options, headersTimeout);
+  const server = tls === undefined ? createServer(options) : tls.createServer(options);
   // An older node drops the lines past it without a word, those of trailers too: one too many must still be seen.
   server.maxHeadersCount = MAX_HEADER_LINES + 1;
   // A client that has sent its request and closed its side still gets the answer; node's types do not know this switch.
