@@ -21,9 +21,6 @@ const MAX_FRAMING_BYTES = MIB;
 /** For so long who sent more is not admitted again: each new connection could begin with megabytes. */
 const BARRED_MS = 60_000;
 
-/** Peers on a unix socket count as trusted proxies: file permissions decide who can connect. */
-const LOCAL_PEER: Peer = { address: 'unix', isTrusted: true, tls: undefined };
-
 export class Connections {
   /** As accepted: under TLS these carry what is encrypted. Each with the client that it counts for, if any. */
   readonly #admitted = new Map<Socket, string | undefined>();
@@ -48,7 +45,8 @@ export class Connections {
 
   /** Not every socket without an address is a local one: a client of TCP that has gone already has none either. */
   peerOf(socket: Socket): Peer {
-    if (this.peersAreLocal) return LOCAL_PEER;
+    // Peers on a unix socket count as trusted proxies: file permissions decide who can connect.
+    if (this.peersAreLocal) return { address: 'unix', isTrusted: true, tls: undefined };
     const address = plainAddress(socket.remoteAddress ?? '') ?? '';
     return { address, isTrusted: address !== '' && this.#isTrustedProxy(address), tls: undefined };
   }
