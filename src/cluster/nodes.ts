@@ -4,11 +4,10 @@
 
 import { Agent as HttpAgent, request as httpRequest, type RequestOptions } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
-import { readFileSync } from 'node:fs';
 import { setTimeout } from 'node:timers/promises';
-import { ConfigError } from '../config/load.ts';
+import { ConfigError, readSettingFile } from '../config/load.ts';
 import { type Config, nodesOf, SETTINGS } from '../config/settings.ts';
-import { codeOf, reasonOf } from '../core/events.ts';
+import { codeOf } from '../core/events.ts';
 import { type Clock, MIB } from '../core/time.ts';
 import { unavailable } from '../store/store.ts';
 
@@ -68,8 +67,10 @@ export class Nodes implements Disposable {
     const headers = user === undefined ? {} : { auth: `${user}:${config.clusterPassword}` };
     this.#clock = clock;
     this.#request = hasTls ? httpsRequest : httpRequest;
-    const ca = hasTls ? trusting(config.clusterCaPath) : {};
-    this.#agent = new (hasTls ? HttpsAgent : HttpAgent)({ keepAlive: true, ...ca });
+    const caPath = hasTls ? config.clusterCaPath : '';
+    const unreadable = `${SETTINGS.clusterCaPath.name}: ${caPath} cannot be read`;
+    const trust = caPath === '' ? {} : { ca: readSettingFile(caPath, unreadable) };
+    this.#agent = new (hasTls ? HttpsAgent : HttpAgent)({ keepAlive: true, ...trust });
     this.#options = places.map((place) => {
       const found = placeIn(`${hasTls ? 'https' : 'http'}://${place}`);
       if (found === undefined) throw new ConfigError([`${SETTINGS.databasePath.name}: ${place} is no host and port`]);
@@ -276,15 +277,6 @@ function resultsIn(body: Buffer, count: number): readonly Result[] | string {
     // It was cut, or is of something between.
   }
   return 'not what a node answers';
-}
-
-function trusting(caPath: string) {
-  if (caPath === '') return {};
-  try {
-    return { ca: readFileSync(caPath) };
-  } catch (error) {
-    throw new ConfigError([`${SETTINGS.clusterCaPath.name}: ${caPath} cannot be read (${reasonOf(error)})`]);
-  }
 }
 
 export function onlyRow(rows: readonly (readonly unknown[])[] | undefined): readonly unknown[] {

@@ -144,6 +144,15 @@ export function readSmallFile(path: string | 0): string {
   }
 }
 
+/** The same, or a ConfigError with the problem and the reason. */
+export function readSettingFile(path: string, problem: string): string {
+  try {
+    return readSmallFile(path);
+  } catch (error) {
+    throw new ConfigError([`${problem} (${reasonOf(error)})`]);
+  }
+}
+
 /** Waits for a pipe that nothing was written to yet (EAGAIN of read(2)). 0 at the end, also where nobody writes. */
 function readSome(file: number, into: Uint8Array): number {
   const never = new Int32Array(new SharedArrayBuffer(4));

@@ -3,9 +3,9 @@
 
 import { createServer, type Server, type ServerOptions } from 'node:https';
 import { createSecureContext, type SecureContextOptions, type TLSSocket } from 'node:tls';
-import { ConfigError, readSmallFile } from '../config/load.ts';
+import { ConfigError, readSettingFile } from '../config/load.ts';
 import { type Config, SETTINGS } from '../config/settings.ts';
-import { codeOf, reasonOf } from '../core/events.ts';
+import { codeOf } from '../core/events.ts';
 import { DAY_SECONDS, isoSeconds, MINUTE_SECONDS, unixSeconds } from '../core/time.ts';
 import {
   certificatePem, CIPHERS, fingerprintSha1, FULL_HANDSHAKES_ONLY, issuedSerial, NO_RENEGOTIATION, readServerPair,
@@ -147,8 +147,8 @@ export function validityDoubt({ beginsAt, expiresAt }: Record<'beginsAt' | 'expi
 
 /** Of the files that both settings name, as PEM. Throws ConfigError; what a file holds is in no message. */
 export function readServerCertificate({ tlsCertPath, tlsKeyPath }: Config) {
-  const certificate = read(tlsCertPath, CERT);
-  const privateKey = read(tlsKeyPath, KEY);
+  const certificate = readSettingFile(tlsCertPath, `${CERT}: expected the path of a file that can be read`);
+  const privateKey = readSettingFile(tlsKeyPath, `${KEY}: expected the path of a file that can be read`);
   const pair = readServerPair(certificate, privateKey, [CERT, KEY]);
   if ('problem' in pair) throw new ConfigError([pair.problem]);
   try {
@@ -158,12 +158,4 @@ export function readServerCertificate({ tlsCertPath, tlsKeyPath }: Config) {
     throw new ConfigError([`${CERT}: expected a certificate that TLS can use (${codeOf(error)})`]);
   }
   return { certificate, privateKey, ...pair };
-}
-
-function read(path: string, name: string): string {
-  try {
-    return readSmallFile(path);
-  } catch (error) {
-    throw new ConfigError([`${name}: expected the path of a file that can be read (${reasonOf(error)})`]);
-  }
 }
