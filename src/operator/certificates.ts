@@ -44,7 +44,7 @@ function issuing(nameOption: '--name' | '--common-name', onlyFirst: boolean): Ru
     if (isStream) requireSecretOutput(terminal, '--out - writes a private key: not onto this screen');
     await inSession(terminal, async (session) => {
       const { authorities, store } = session;
-      if (onlyFirst && (await store.read.listCertificates()).length > 0) throw new CommandError(ISSUED_BEFORE);
+      if (onlyFirst && (await store.read.hasCertificates())) throw new CommandError(ISSUED_BEFORE);
       // A file that cannot be made must be known before anything is issued.
       using file = isStream ? undefined : createNewFile(terminal, path);
       const authority = await (onlyFirst ? authorities.ensured(OPERATOR) : authorities.signing());
