@@ -38,7 +38,12 @@ export async function serve(terminal: Terminal, createApp: CreateApp): Promise<n
   for (const message of [...warnings, ...startWarnings(config, isExposed(place))]) {
     log({ level: 'warning', logger: 'config', event: 'setting doubtful', details: { message } });
   }
+  // Nothing can be stored without it until the service is started again; a cluster has no use for it.
+  const writerEnd = new Promise<Readonly<Record<string, string>>>((resolve) => {
+    if (!isCluster(config)) thread?.once('exit', () => resolve({ reason: 'the writer thread has ended' }));
+  });
   const app = await createApp(config, { clock, cores, random: randomBytes, newUuid, log, thread });
+  let cause: Readonly<Record<string, string>>;
   try {
     const { url } = await app.listen(place).catch(async (error: unknown) => {
       const failure = expected(ListeningError, error);
@@ -48,13 +53,14 @@ export async function serve(terminal: Terminal, createApp: CreateApp): Promise<n
     log({ level: 'info', logger: 'main', event: 'listening', details: { url, version: VERSION } });
     void reloads.begin(app, log);
     await terminal.boundYoungGeneration();
-    log({ level: 'info', logger: 'main', event: 'stopping', details: { signal: await stopSignal } });
+    cause = await Promise.race([stopSignal.then((signal) => ({ signal })), writerEnd]);
+    log({ level: 'info', logger: 'main', event: 'stopping', details: cause });
   } finally {
     reloads.end();
     await app.close();
   }
   log({ level: 'info', logger: 'main', event: 'stopped' });
-  return 0;
+  return 'signal' in cause ? 0 : 1;
 }
 
 /** Under npm, each process that passes a signal of the process group on sends a copy: that is no impatience. */

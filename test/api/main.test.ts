@@ -238,6 +238,39 @@ test('main: an error that nothing catches is logged, on standard error with its 
   }
 });
 
+test('main: without the thread that writes it stops with 1, so that systemd starts it again, and answers what is under way', async (t) => {
+  const nodeOptions = preload(`
+    import { syncBuiltinESMExports } from 'node:module';
+    import threads from 'node:worker_threads';
+    threads.Worker = class extends threads.Worker {
+      constructor(...given) {
+        super(...given);
+        process.on('SIGUSR2', () => this.terminate());
+      }
+    };
+    syncBuiltinESMExports();`);
+  const environment = { NODE_ENV: 'production', SERVICE_POW_DIFFICULTY: '0' };
+  const main = await startServing(t, { nodeOptions, environment });
+  const post = (body: string) => fetch(main.url, { method: 'POST', body });
+  assert.equal((await post('stored before')).status, 201);
+  const late = new TransformStream<Uint8Array, Uint8Array>();
+  const writing = late.writable.getWriter();
+  const answer = fetch(main.url, { method: 'POST', body: late.readable, duplex: 'half' } as RequestInit);
+  await writing.write(Buffer.from('under way '));
+  main.child.kill('SIGUSR2');
+  await main.printed(/"event":"stopping"/);
+  await writing.write(Buffer.from('when the thread ended'));
+  await writing.close();
+  assert.equal((await answer).status, 503);
+  assert.equal(await main.ended, 1);
+  const lines = main.stdout().trimEnd().split('\n').map((line) => JSON.parse(line) as JsonLine);
+  const told = lines.filter(({ event }) => /writer thread|stop/.test(event)).map(({ event, details }) => [event, details?.['reason']]);
+  assert.deepEqual(told, [
+    ['writer thread ended', 'exited'], ['stopping', 'the writer thread has ended'], ['stopped', undefined],
+  ]);
+  assert.equal(main.stderr(), '');
+});
+
 test('main: an older Node is told what is needed, in one sentence', async (t) => {
   const cases = [['9.11.2', false], ['23.11.1', false], ['24.0.0', true], ['100.0.0', true]] as const;
   for (const [version, isEnough] of cases) {

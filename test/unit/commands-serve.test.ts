@@ -2,11 +2,14 @@
 // test/api/main.test.ts.
 
 import assert from 'node:assert/strict';
+import { EventEmitter } from 'node:events';
 import fs from 'node:fs';
 import { writeFileSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
+import type { Worker } from 'node:worker_threads';
 import { ConfigError, type Environment } from '../../src/config/load.ts';
 import { VERSION } from '../../src/config/settings.ts';
 import type { Log } from '../../src/core/events.ts';
@@ -24,6 +27,7 @@ interface Behaviour {
   readonly listenFails?: ((place: ListeningPlace) => Error) | undefined;
   readonly inheritedSockets?: number;
   readonly writesToJournal?: boolean;
+  readonly thread?: Worker;
   /** What closing waits for. */
   readonly closing?: Promise<void>;
 }
@@ -56,7 +60,7 @@ function begin(behaviour: Behaviour = {}) {
       },
     };
   };
-  const exitCode = serve(fake.terminal, createApp);
+  const exitCode = serve({ ...fake.terminal, thread: behaviour.thread }, createApp);
   return { fake, steps, listening, exitCode, log: (): Log => log ?? assert.fail('no app was made') };
 }
 
@@ -77,6 +81,20 @@ test('serve: makes the app, listens, and stops with 0 at the first signal', asyn
     assert.match(fake.stdout(), new RegExp(`  main  listening  url=${URL} version=${VERSION}\n`));
     assert.match(fake.stdout(), new RegExp(`  main  stopping  signal=${signal}\n`));
     assert.deepEqual([fake.stderr(), fake.exits], ['', []]);
+  }
+});
+
+test('serve: stops with 1 once the writer thread has ended, but for a cluster, which has no use for it', async () => {
+  for (const [name, code] of [['data/pasted.db', 1], ['rqlite://127.0.0.1:4001', 0]] as const) {
+    const thread = new EventEmitter() as Worker;
+    const { fake, listening, exitCode } = begin({ environment: { SERVICE_DB: name }, thread });
+    await listening;
+    thread.emit('exit', 1);
+    await turn();
+    fake.signal('SIGTERM');
+    assert.equal(await exitCode, code, name);
+    const cause = code === 1 ? 'reason="the writer thread has ended"' : 'signal=SIGTERM';
+    assert.match(fake.stdout(), new RegExp(`  main  stopping  ${cause}\n`));
   }
 });
 
