@@ -44,7 +44,7 @@ test('systemd units: every line has its reason above it', () => {
   }
 });
 
-const LISTS = ['AssertFileIsExecutable', 'SystemCallFilter', 'LoadCredential'];
+const LISTS = ['After', 'AssertFileIsExecutable', 'SystemCallFilter', 'LoadCredential'];
 
 test('systemd units: what ends one starts it again, a SIGHUP before there is a handler too, but settings that cannot be used', () => {
   for (const unit of ['pasted.service', 'pasted-tcp.service']) {
@@ -94,6 +94,15 @@ test('systemd units: the two services differ in how they listen, and in nothing 
   const ofItsSocket = ['--allow-fs-read=%t/pasted', '--allow-fs-write=%t/pasted'];
   assert.deepEqual(alone!.options.filter((option) => !ofItsSocket.includes(option)), behind!.options);
   assert.deepEqual(ofItsSocket.filter((option) => !alone!.options.includes(option)), []);
+});
+
+test('systemd units: wait for the clock where the host does, since what has expired by it is removed', () => {
+  for (const unit of SERVICES) {
+    const lines = directivesOf(unit);
+    assert.ok(lines.includes('After=time-set.target time-sync.target'), unit);
+    // Nothing is pulled in: where nobody waits for the clock, nothing is held up.
+    assert.deepEqual(lines.filter((line) => /^(?:Wants|Requires|BindsTo)=.*time-/.test(line)), [], unit);
+  }
 });
 
 test('sysctl.conf: sets what this kernel has, and takes no more room than a slice of an answer or two', () => {
