@@ -277,7 +277,9 @@ function createListing() {
     nthAt: (filter: Filter, rows: number) => number | undefined,
   ) => async (asked: Filter, { limit, offset }: Page, ...rest: Rest): Promise<Listed<Item>> => {
     const items: Item[] = [];
-    for (let [total, filter] = [0, asked]; ; await (turn = turn.then(() => setImmediate()))) {
+    let total = 0;
+    let filter = asked;
+    for (;;) {
       const from = nthAt(filter, LISTED_A_TURN);
       const page = { limit: limit - items.length, offset: Math.max(0, offset - total) };
       const part = list(from === undefined ? filter : { ...filter, after: from - 1 }, page, ...rest);
@@ -285,6 +287,7 @@ function createListing() {
       total += part.total;
       if (from === undefined) return { items, total };
       filter = { ...filter, before: from };
+      await (turn = turn.then(() => setImmediate()));
     }
   };
 }
