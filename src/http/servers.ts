@@ -1,6 +1,6 @@
 // An HTTP server of this service: the engine with routes, the trust in headers, and the words of refusals.
 
-import type { Count, ObserveRequest } from '../core/events.ts';
+import { codeOf, type Count, type ObserveRequest } from '../core/events.ts';
 import { Refusal } from '../core/refusals.ts';
 import { StoreError } from '../store/store.ts';
 import type { Handler, NoteAnswered } from './engine/reply.ts';
@@ -34,14 +34,16 @@ export function createHttpServer(options: ServerOptions): HttpServer {
 }
 
 /** Long enough for a busy disk to recover, short enough for a client to wait. */
-const STORE_RETRY_SECONDS = 5;
+const RETRY_SECONDS = 5;
 
 /** What an error says to a caller, who learns nothing of one that is unexpected: undefined. */
 export function refusalOf(error: unknown): Refusal | undefined {
   if (error instanceof Refusal) return error;
+  const terms = { retryAfterSeconds: RETRY_SECONDS };
+  // Connections have all descriptors: not even code can be read that a request is the first to need.
+  if (['EMFILE', 'ENFILE'].includes(codeOf(error))) return new Refusal('connectionsExhausted', {}, terms);
   if (!(error instanceof StoreError)) return undefined;
-  if (error.failure === 'full') return new Refusal('storageFull');
-  return new Refusal('storeUnavailable', {}, { retryAfterSeconds: STORE_RETRY_SECONDS });
+  return error.failure === 'full' ? new Refusal('storageFull') : new Refusal('storeUnavailable', {}, terms);
 }
 
 // From method and raw path to a handler. Nothing is decoded: fixed segments and ids are compared as they came.

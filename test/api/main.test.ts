@@ -13,6 +13,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { SETTINGS, VERSION } from '../../src/config/settings.ts';
 import { builtMain } from '../support/built.ts';
 import { startMain, startServing, temporaryFolder } from '../support/main-process.ts';
+import { openRaw, type RawAnswer } from '../support/raw-http.ts';
 import { smallFileSystem } from '../support/small-file-system.ts';
 
 const CANARY = 'canary-2718281828';
@@ -269,6 +270,31 @@ test('main: without the thread that writes it stops with 1, so that systemd star
     ['writer thread ended', 'exited'], ['stopping', 'the writer thread has ended'], ['stopped', undefined],
   ]);
   assert.equal(main.stderr(), '');
+});
+
+test('main: without a file descriptor left it says 503 to what needs code that was not read yet, and serves once there are', async (t) => {
+  const through = ['sh', '-c', 'ulimit -n 64; exec "$@"', 'sh', process.execPath] as const;
+  const main = await startServing(t, { through, environment: { SERVICE_MAX_CONNECTIONS_PER_CLIENT: '0' } });
+  const asked = await openRaw(t, main.port);
+  const askForPage = async (): Promise<RawAnswer> => {
+    asked.send('GET / HTTP/1.1\r\nHost: localhost\r\nAccept: text/html\r\n\r\n');
+    return asked.next();
+  };
+  asked.send('GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n');
+  assert.equal((await asked.next()).status, 200);
+  const held = Array.from({ length: 64 }, () => connect(main.port, '127.0.0.1').on('error', () => {}));
+  t.after(() => held.forEach((socket) => socket.destroy()));
+  const openFiles = () => readdirSync(`/proc/${main.child.pid}/fd`).length;
+  for (const deadline = Date.now() + 10_000; openFiles() < 64; await sleep(20)) assert.ok(Date.now() < deadline);
+  const refused = await askForPage();
+  assert.deepEqual([refused.status, refused.json()], [503, { error: 'too many connections' }]);
+  assert.equal(refused.header('retry-after'), '5');
+  for (const socket of held) socket.destroy();
+  for (const deadline = Date.now() + 10_000; openFiles() >= 50; await sleep(20)) assert.ok(Date.now() < deadline);
+  const shown = await askForPage();
+  assert.equal(shown.status, 200);
+  assert.match(shown.header('content-type'), /^text\/html/);
+  assert.match(main.stdout(), /warning  http  request failed  .*EMFILE/);
 });
 
 test('main: an older Node is told what is needed, in one sentence', async (t) => {
