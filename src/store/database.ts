@@ -269,7 +269,7 @@ export function createBallast(path: string) {
     /** Nothing more may be stored: free room is below the reserve, or the ballast was given up. */
     isDiskShort: (): boolean => isGivenUp || !hasRoomFor(path, 0),
     /** As it becomes where somebody reads for long. */
-    isLogLong: (): boolean => (orUndefined(() => fileBytes(`${path}-wal`)) ?? 0) > BALLAST_BYTES,
+    isLogLong: (): boolean => orUndefined(() => fileBytes(`${path}-wal`) > BALLAST_BYTES) === true,
     /** Frees the room; false when there was none to free. */
     giveUp(): boolean {
       const bytes = fileBytes(ballastPath);

@@ -84,10 +84,16 @@ test('shorten-log: beside a writer and a long reader nothing is lost, and the lo
     reader.exec('COMMIT');
     db.exec('PRAGMA wal_checkpoint(PASSIVE)');
   }
-  store('last. ');
-  while (logBytes() > 10 * FRAME_BYTES) await pause(5);
+  let last = 0;
+  do {
+    // It does nothing while the log is looked at by who shortens it, and then the next row does not begin the log anew.
+    db.exec('PRAGMA wal_checkpoint(PASSIVE)');
+    store('last. ');
+    last += 1;
+    await pause(20);
+  } while (logBytes() > 10 * FRAME_BYTES);
   assert.deepEqual(db.prepare('PRAGMA integrity_check').all().map((row) => row['integrity_check']), ['ok']);
-  assert.equal(db.prepare(count).get()?.['things'], 1 + 20 * 10 + 1);
+  assert.equal(db.prepare(count).get()?.['things'], 1 + 20 * 10 + last);
   assert.equal(await end(), '');
 });
 
