@@ -81,6 +81,7 @@ export async function assemble(config: Config, host: AppParts, { store, tls }: {
       void authority.checkKey();
       return address;
     },
+    ended: store.ended,
     /** Lets requests finish within the grace, and cleanup, which goes on at the next start, within 250 ms. */
     close: async () => {
       await Promise.all([server.stop(), metrics?.stop(), settledWithin(cleanup.stop(), 250)]);

@@ -10,7 +10,7 @@ import type { Terminal } from './operator/terminal.ts';
 import { createLog } from './ops/log.ts';
 import { openStore, type Store } from './store/open.ts';
 
-type ServedApp = Pick<App, 'listen' | 'reload' | 'close'>;
+type ServedApp = Pick<App, 'listen' | 'reload' | 'ended' | 'close'>;
 export type CreateApp = (config: Config, parts: AppParts) => Promise<ServedApp>;
 
 export const run = (terminal: Terminal): Promise<number> => serve(terminal, createApp);
@@ -38,12 +38,8 @@ export async function serve(terminal: Terminal, createApp: CreateApp): Promise<n
   for (const message of [...warnings, ...startWarnings(config, isExposed(place))]) {
     log({ level: 'warning', logger: 'config', event: 'setting doubtful', details: { message } });
   }
-  // Nothing can be stored without it until the service is started again; a cluster has no use for it.
-  const writerEnd = new Promise<Readonly<Record<string, string>>>((resolve) => {
-    if (!isCluster(config)) thread?.once('exit', () => resolve({ reason: 'the writer thread has ended' }));
-  });
   const app = await createApp(config, { clock, cores, random: randomBytes, newUuid, log, thread });
-  let cause: Readonly<Record<string, string>>;
+  let cause: { signal: string } | { reason: string };
   try {
     const { url } = await app.listen(place).catch(async (error: unknown) => {
       const failure = expected(ListeningError, error);
@@ -53,7 +49,9 @@ export async function serve(terminal: Terminal, createApp: CreateApp): Promise<n
     log({ level: 'info', logger: 'main', event: 'listening', details: { url, version: VERSION } });
     void reloads.begin(app, log);
     await terminal.boundYoungGeneration();
-    cause = await Promise.race([stopSignal.then((signal) => ({ signal })), writerEnd]);
+    cause = await Promise.race([
+      stopSignal.then((signal) => ({ signal })), app.ended.then(() => ({ reason: 'writer thread ended' })),
+    ]);
     log({ level: 'info', logger: 'main', event: 'stopping', details: cause });
   } finally {
     reloads.end();

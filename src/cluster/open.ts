@@ -108,6 +108,8 @@ function createClusterStore(joined: Awaited<ReturnType<typeof joinNodes>>, optio
     },
     /** Whoever asks meanwhile shares the answer: it costs an entry in the log of the nodes. */
     healthy: () => probing ??= checkTime(HEALTH_MS).then(() => true, () => false).finally(() => (probing = undefined)),
+    // There are other nodes, and the one that was lost comes back.
+    ended: new Promise(() => {}),
     close: async () => {
       for (const timer of timers) clearInterval(timer);
       nodes.endWithin(CLOSE_MS);

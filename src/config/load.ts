@@ -123,7 +123,7 @@ function readSecret(path: string, source: Source, readFile: ReadFile): Found | u
   return { text, ...source };
 }
 
-/** Secrets, keys and chains of certificates have kilobytes. */
+/** Secrets, keys and certificates, also all those that an operating system trusts, have less. */
 const MAX_FILE_BYTES = MIB;
 
 /** 10 s for the program at the other end of a pipe, such as one that asks a person for the secret. */
@@ -144,7 +144,7 @@ export function readSmallFile(path: string | 0): string {
   }
 }
 
-/** The same, or a ConfigError with the problem and the reason. */
+/** The text of a small file. Throws ConfigError, with the problem and the reason. */
 export function readSettingFile(path: string, problem: string): string {
   try {
     return readSmallFile(path);

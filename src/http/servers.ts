@@ -33,7 +33,7 @@ export function createHttpServer(options: ServerOptions): HttpServer {
   return new HttpServer({ ...options, match: createRouter(routes, handlers), refusalOf, refusalPage, noteAnswered });
 }
 
-/** Long enough for a busy disk to recover, short enough for a client to wait. */
+/** Long enough for a busy disk to recover or clients to leave, short enough to wait. */
 const RETRY_SECONDS = 5;
 
 /** What an error says to a caller, who learns nothing of one that is unexpected: undefined. */
@@ -41,7 +41,7 @@ export function refusalOf(error: unknown): Refusal | undefined {
   if (error instanceof Refusal) return error;
   const terms = { retryAfterSeconds: RETRY_SECONDS };
   // Connections have all descriptors: not even code can be read that a request is the first to need.
-  if (['EMFILE', 'ENFILE'].includes(codeOf(error))) return new Refusal('connectionsExhausted', {}, terms);
+  if (codeOf(error) === 'EMFILE') return new Refusal('connectionsExhausted', {}, terms);
   if (!(error instanceof StoreError)) return undefined;
   return error.failure === 'full' ? new Refusal('storageFull') : new Refusal('storeUnavailable', {}, terms);
 }

@@ -125,10 +125,10 @@ export class Tls implements TlsTermination {
   }
 }
 
-/** What node asks for ticket keys, unknown to its types: no documented option keeps TLS 1.3 from sending tickets. */
+/** What node asks for the keys of tickets, unknown to its types: no documented option keeps TLS 1.3 without them. */
 type Tickets = { onticketkeycallback: () => readonly unknown[]; readonly enableTicketKeyCallback: () => void };
 
-/** Zero says so (SSL_CTX_set_tlsext_ticket_key_cb(3)); node reads the HMAC key, AES key, name and IV all the same. */
+/** Zero: there are none (SSL_CTX_set_tlsext_ticket_key_cb(3)). Node reads HMAC key, AES key, name and IV anyway. */
 const NO_TICKET: readonly unknown[] = [0, ...Array.from({ length: 4 }, () => Buffer.alloc(16))];
 
 /** Of the context that the server has now; undefined where this node has no such callback any longer. */

@@ -32,7 +32,7 @@ export class SlidingWindow {
     return this.#entries.size;
   }
 
-  /** Counts a request for windowMs, that moment not included, unless it is one more than `max`, 1 at least. O(1). */
+  /** Counts a request for windowMs, that moment not included, unless it is one more than `max` >= 1. Amortised O(1). */
   take(key: string, max: number, nowMs: number) {
     const entry = this.#entries.get(key) ?? this.#remember(key, nowMs);
     const { stamps } = entry;

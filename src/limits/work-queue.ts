@@ -1,4 +1,5 @@
-// Places for costly work, and before them a bounded queue, fair between clients and with a deadline for waiting in it.
+// Places for costly work, and a bounded queue before them that is fair between clients and has a deadline for waiting
+// in it. Does not run the work; whoever entered must release.
 
 import type { Clock } from '../core/time.ts';
 

@@ -60,7 +60,6 @@ export async function openStore({ path: name, clock, log, thread }: StoreOptions
       const prepared = prepareLookups(db);
       return { ...prepared, findCertificate: rememberFound(db, prepared.findCertificate) };
     });
-    const inParts = createListing();
     const listPastes = inParts(lookups.listPastes, lookups.nthPasteAt);
     const reader = { ...lookups, listPastes, listAudit: inParts(lookups.listAudit, lookups.nthAuditedAt) };
     const contents = createContentStore(reader, writer, log);
@@ -145,6 +144,8 @@ function createStore(parts: Parts) {
     },
     /** What is written to files that were removed, replaced or emptied is lost when this process ends. */
     healthy: async () => placeOf(name) === path && orUndefined(files) === opened && fileBytes(path) > 0 && isHealthy(),
+    /** Resolves when nothing can be written any more, until the store is opened anew. */
+    ended: writer.ended,
     /** Writes what is batched, truncates the write-ahead log, closes. */
     close: () => (closing ??= closeParts(parts)),
   };
@@ -263,23 +264,24 @@ export async function* listRevoked(read: Pick<Reader, 'listRevokedCertificates'>
   } while (page.length === REVOKED_A_TURN);
 }
 
-/** What a list goes through in one turn: some milliseconds, 30 for the slowest glob. */
-const LISTED_A_TURN = 2000;
+/** Rows of a part, and all others of its last one's second: milliseconds, and few types enough to match each once. */
+const LISTED_A_TURN = 1000;
 
 /**
- * Lists in parts by time, newest first, and of all lists one part in a turn, so that other requests have theirs. What
- * comes or goes meanwhile may be in a list or not.
+ * Longer lists by time, newest first, and of all those one part of one in a turn of the event loop, so that other
+ * requests have theirs. What comes or goes meanwhile may be in a list or not.
  */
-function createListing() {
+function inParts<Filter extends Record<'after' | 'before', number>, Item, Rest extends unknown[]>(
+  list: (filter: Filter, page: Page, ...rest: Rest) => Listed<Item>,
+  nthAt: (filter: Filter, rows: number) => number | undefined,
+) {
   let turn: Promise<void> = Promise.resolve();
-  return <Filter extends Record<'after' | 'before', number>, Item, Rest extends unknown[]>(
-    list: (filter: Filter, page: Page, ...rest: Rest) => Listed<Item>,
-    nthAt: (filter: Filter, rows: number) => number | undefined,
-  ) => async (asked: Filter, { limit, offset }: Page, ...rest: Rest): Promise<Listed<Item>> => {
+  return async (asked: Filter, { limit, offset }: Page, ...rest: Rest): Promise<Listed<Item>> => {
+    const isLong = nthAt(asked, LISTED_A_TURN) !== undefined;
     const items: Item[] = [];
     let total = 0;
-    let filter = asked;
-    for (;;) {
+    for (let filter = asked; ; ) {
+      if (isLong) await (turn = turn.then(() => setImmediate()));
       const from = nthAt(filter, LISTED_A_TURN);
       const page = { limit: limit - items.length, offset: Math.max(0, offset - total) };
       const part = list(from === undefined ? filter : { ...filter, after: from - 1 }, page, ...rest);
@@ -287,7 +289,6 @@ function createListing() {
       total += part.total;
       if (from === undefined) return { items, total };
       filter = { ...filter, before: from };
-      await (turn = turn.then(() => setImmediate()));
     }
   };
 }

@@ -250,6 +250,12 @@ function prepareTakingDown(db: Database) {
 // Lists: a page and the count of all that match, both from an index that holds everything filtered and sorted by, so
 // that neither reads the pastes that it skips. An owner's has all that is shown, too.
 
+/** With more types than this, the glob is matched against each paste: collecting the types would cost more. */
+const MOST_TYPES = 1000;
+
+/** After a `*` the rest is tried at every place, which takes microseconds; globs without that are cheap. */
+const TRIES_PLACES = /\*./;
+
 type Named = Record<string, string | number>;
 
 /** A statement for each kind of filter, since a condition that is always true costs as much as one that is not. */
@@ -261,8 +267,9 @@ export function pasteListLookups(db: Database) {
       const named = { after, before, nowSeconds };
       return owner === null ? everyones.list(named, typeGlob, page) : own.list({ ...named, owner }, typeGlob, page);
     },
-    /** When the last of the newest `rows` was made, whether or not they are listed; undefined if there are fewer. */
-    nthPasteAt({ owner, after, before }: PasteFilter, rows: number): number | undefined {
+    /** When the last of the newest `rows` was made, listed or not. Undefined of fewer rows, and for a cheap glob. */
+    nthPasteAt({ owner, typeGlob, after, before }: PasteFilter, rows: number): number | undefined {
+      if (typeGlob === null || !TRIES_PLACES.test(typeGlob)) return undefined;
       const named = { after, before, nowSeconds: -Infinity, offset: rows - 1 };
       const nth = owner === null ? everyones.nth.get(named) : own.nth.get({ ...named, owner });
       return nth?.['createdAt'] as number | undefined;
@@ -277,12 +284,23 @@ function prepareLists(db: Database, ofOwner: string) {
       AND created_at < :before
       AND expires_at > :nowSeconds
       ${ofOwner}`;
-  const ofAny = prepareList(db, ofAnyType);
-  const ofFitting = prepareList(db, `${ofAnyType} AND mime_type GLOB :typeGlob`);
-  const list = (named: Named, typeGlob: string | null, page: Page): Listed<ListedPaste> => (
-    typeGlob === null ? ofAny(named, page) : ofFitting({ ...named, typeGlob }, page)
-  );
+  const any = prepareList(db, ofAnyType);
+  const ofNamedTypes = prepareList(db, `${ofAnyType} AND mime_type IN (SELECT value FROM json_each(:types))`);
+  const ofFittingTypes = prepareList(db, `${ofAnyType} AND mime_type GLOB :typeGlob`);
+  // Materialized, or SQLite would match the glob against each paste first.
+  const findTypes = db.prepare(`
+    WITH stored AS MATERIALIZED (SELECT DISTINCT mime_type ${ofAnyType} LIMIT ${MOST_TYPES + 1})
+    SELECT count(*) AS stored, json_group_array(mime_type) FILTER (WHERE mime_type GLOB :typeGlob) AS types
+    FROM stored`);
   const nth = db.prepare(`SELECT created_at AS createdAt ${ofAnyType} ORDER BY created_at DESC LIMIT 1 OFFSET :offset`);
+  const list = (named: Named, typeGlob: string | null, page: Page): Listed<ListedPaste> => {
+    if (typeGlob === null) return any(named, page);
+    const fitting = { ...named, typeGlob };
+    if (!TRIES_PLACES.test(typeGlob)) return ofFittingTypes(fitting, page);
+    const { stored, types } = findTypes.get(fitting) as { stored: number; types: string };
+    if (stored > MOST_TYPES) return ofFittingTypes(fitting, page);
+    return types === '[]' ? { items: [], total: 0 } : ofNamedTypes({ ...named, types }, page);
+  };
   return { list, nth };
 }
 

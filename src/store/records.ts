@@ -168,7 +168,7 @@ export function auditLookups(db: Database) {
       const items = select.all({ ...filter, limit, offset }).map((row) => fromAuditRow(row));
       return { items, total: Number(total.get({ ...filter })?.['total']) };
     },
-    /** As nthPasteAt of pastes.ts. */
+    /** When the last of the newest `rows` was written, of any event; undefined if there are fewer. */
     nthAuditedAt({ before, after }: AuditFilter, rows: number): number | undefined {
       const every = { before, after, event: null, outcome: null, clientId: null };
       return select.get({ ...every, limit: 1, offset: rows - 1 })?.['time'] as number | undefined;

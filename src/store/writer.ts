@@ -70,6 +70,8 @@ export class Writer {
   /** Why the thread ends, when it has said so. */
   #fault: string | undefined;
   #whenIdle: () => void = () => {};
+  /** Resolves when the thread has ended, asked to or not. */
+  readonly ended: Promise<void>;
 
   /** The worker has opened the database; see startWriter. */
   constructor(worker: Worker, clock: Clock, log: Log) {
@@ -80,7 +82,7 @@ export class Writer {
       if (report.kind === 'answers') this.#settleOldest(report.answers);
     });
     worker.on('error', (error) => (this.#fault = describe(error)));
-    worker.once('exit', () => this.#end());
+    this.ended = new Promise((resolve) => worker.once('exit', () => resolve(this.#end())));
     worker.unref();
   }
 

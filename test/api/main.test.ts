@@ -251,22 +251,25 @@ test('main: without the thread that writes it stops with 1, so that systemd star
     };
     syncBuiltinESMExports();`);
   const environment = { NODE_ENV: 'production', SERVICE_POW_DIFFICULTY: '0' };
-  const main = await startServing(t, { nodeOptions, environment });
-  assert.equal((await fetch(main.url, { method: 'POST', body: 'stored before' })).status, 201);
-  const late = await openRaw(t, main.port);
-  late.send('POST / HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n');
-  assert.equal((await late.next()).status, 100);
-  main.child.kill('SIGUSR2');
-  await main.printed(/"event":"stopping"/);
-  late.send('under way');
-  assert.equal((await late.next()).status, 503);
-  assert.equal(await main.ended, 1);
-  const lines = main.stdout().trimEnd().split('\n').map((line) => JSON.parse(line) as JsonLine);
-  const told = lines.filter(({ event }) => /writer thread|stop/.test(event)).map(({ event, details }) => [event, details?.['reason']]);
-  assert.deepEqual(told, [
-    ['writer thread ended', 'exited'], ['stopping', 'the writer thread has ended'], ['stopped', undefined],
-  ]);
-  assert.equal(main.stderr(), '');
+  // Both ways to start it: only the first has made the thread before anything else.
+  for (const words of [[], ['serve', '--']]) {
+    const main = await startServing(t, { nodeOptions, environment, words });
+    assert.equal((await fetch(main.url, { method: 'POST', body: 'stored before' })).status, 201);
+    const late = await openRaw(t, main.port);
+    late.send('POST / HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 9\r\n\r\n');
+    assert.equal((await late.next()).status, 100);
+    main.child.kill('SIGUSR2');
+    await main.printed(/"event":"stopping"/);
+    late.send('under way');
+    assert.equal((await late.next()).status, 503);
+    assert.equal(await main.ended, 1);
+    const lines = main.stdout().trimEnd().split('\n').map((line) => JSON.parse(line) as JsonLine);
+    const told = lines.filter(({ event }) => /writer thread|stop/.test(event)).map(({ event, details }) => [event, details?.['reason']]);
+    assert.deepEqual(told, [
+      ['writer thread ended', 'exited'], ['stopping', 'writer thread ended'], ['stopped', undefined],
+    ]);
+    assert.equal(main.stderr(), '');
+  }
 });
 
 test('main: without a file descriptor left it says 503 to what needs code that was not read yet, and serves once there are', async (t) => {

@@ -86,9 +86,9 @@ export function startMain(t: TestContext, words: readonly string[], options: Sta
 /** The service on a free port; resolves with its address once it listens. */
 export async function startServing(
   t: TestContext,
-  options: StartOptions = {},
+  options: StartOptions & { readonly words?: readonly string[] } = {},
 ): Promise<MainProcess & { readonly url: string; readonly port: number }> {
-  const main = startMain(t, [], { ...options, environment: { SERVICE_PORT: '0', ...options.environment } });
+  const main = startMain(t, options.words ?? [], { ...options, environment: { SERVICE_PORT: '0', ...options.environment } });
   const [, url = ''] = await main.printed(/(https?:\/\/127\.0\.0\.1:\d+)\b/);
   return { ...main, url, port: Number(new URL(url).port) };
 }

@@ -28,6 +28,7 @@ function begin(secret: () => string = () => 'hush') {
         return { host: '127.0.0.1', port: 4321, url: 'http://127.0.0.1:4321' };
       },
       reload: (next) => new Promise((resolve, reject) => reloads.push({ next, end: resolve, fail: reject })),
+      ended: new Promise(() => {}),
       close: async () => {},
     };
   };

@@ -2,14 +2,11 @@
 // test/api/main.test.ts.
 
 import assert from 'node:assert/strict';
-import { EventEmitter } from 'node:events';
 import fs from 'node:fs';
 import { writeFileSync } from 'node:fs';
 import { syncBuiltinESMExports } from 'node:module';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { setImmediate as turn } from 'node:timers/promises';
-import type { Worker } from 'node:worker_threads';
 import { ConfigError, type Environment } from '../../src/config/load.ts';
 import { VERSION } from '../../src/config/settings.ts';
 import type { Log } from '../../src/core/events.ts';
@@ -27,7 +24,7 @@ interface Behaviour {
   readonly listenFails?: ((place: ListeningPlace) => Error) | undefined;
   readonly inheritedSockets?: number;
   readonly writesToJournal?: boolean;
-  readonly thread?: Worker;
+  readonly ended?: Promise<void>;
   /** What closing waits for. */
   readonly closing?: Promise<void>;
 }
@@ -54,13 +51,14 @@ function begin(behaviour: Behaviour = {}) {
         return { host: '127.0.0.1', port: 4321, url: URL };
       },
       reload: async () => [],
+      ended: behaviour.ended ?? new Promise(() => {}),
       close: async () => {
         steps.push('close');
         await behaviour.closing;
       },
     };
   };
-  const exitCode = serve({ ...fake.terminal, thread: behaviour.thread }, createApp);
+  const exitCode = serve(fake.terminal, createApp);
   return { fake, steps, listening, exitCode, log: (): Log => log ?? assert.fail('no app was made') };
 }
 
@@ -84,16 +82,16 @@ test('serve: makes the app, listens, and stops with 0 at the first signal', asyn
   }
 });
 
-test('serve: stops with 1 once the writer thread has ended, but for a cluster, which has no use for it', async () => {
-  for (const [name, code] of [['data/pasted.db', 1], ['rqlite://127.0.0.1:4001', 0]] as const) {
-    const thread = new EventEmitter() as Worker;
-    const { fake, listening, exitCode } = begin({ environment: { SERVICE_DB: name }, thread });
+test('serve: stops with 1 once nothing can be stored any more, at its start too, and with 0 where a signal came before', async () => {
+  for (const when of ['before', 'listening', 'after the signal'] as const) {
+    const { promise: ended, resolve: end } = Promise.withResolvers<void>();
+    if (when === 'before') end();
+    const { fake, listening, exitCode } = begin({ ended });
     await listening;
-    thread.emit('exit', 1);
-    await turn();
-    fake.signal('SIGTERM');
-    assert.equal(await exitCode, code, name);
-    const cause = code === 1 ? 'reason="the writer thread has ended"' : 'signal=SIGTERM';
+    if (when === 'after the signal') fake.signal('SIGTERM');
+    end();
+    assert.equal(await exitCode, when === 'after the signal' ? 0 : 1, when);
+    const cause = when === 'after the signal' ? 'signal=SIGTERM' : 'reason="writer thread ended"';
     assert.match(fake.stdout(), new RegExp(`  main  stopping  ${cause}\n`));
   }
 });

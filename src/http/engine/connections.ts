@@ -9,7 +9,7 @@ import { Pace, Turns } from './body.ts';
 import { networkMatcher, plainAddress } from './head.ts';
 import { Connection, type Origin, type Peer } from './request.ts';
 
-/** The kernel reports by the MiB what a client took: saved time must last until then, or quick ones count as slow. */
+/** What a client took is reported by a third of a send buffer (of up to 4 MiB): time saved up lasts until the next. */
 const MAX_ALLOWANCES = 3;
 
 /**

@@ -147,7 +147,10 @@ export class Request {
     return new URLSearchParams(this.target.query);
   }
 
-  /** `https://host/prefix` as the client has it, to be shown: well-formed, by where it connected if headers are not. */
+  /**
+   * `https://host/prefix`, without a slash at its end, for text: as the client has it, if that is well-formed, with
+   * the address that it connected to in place of any other host.
+   */
   get publicUrl(): string {
     const { socket: { localAddress, localPort }, peer } = this.connection;
     const proto = this.#forwarded('x-forwarded-proto')?.toLowerCase();
