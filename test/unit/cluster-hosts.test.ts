@@ -18,7 +18,7 @@ import { TAIL_ENTRIES } from '../../src/store/visit.ts';
 import { RUNNING_CLOCK } from '../support/app.ts';
 import { fill } from '../support/databases.ts';
 import { type Asked, type Fault, startImitatedNode } from '../support/faulty-nodes.ts';
-import { EVENT, isUnavailable, isWrite, openStore, saying, startNode } from '../support/imitated-store.ts';
+import { EVENT, isUnavailable, isWrite, once, openStore, saying, startNode } from '../support/imitated-store.ts';
 import { CREATED_AT, inlinePaste, newId, NO_TERMS, patternedBytes, temporaryFolder } from '../support/store.ts';
 
 test('cluster: a lease that cannot be given up ends by itself, and ends no process', async (t) => {
@@ -377,6 +377,16 @@ test('cluster: where a node leads that lacks what was acknowledged, nothing is a
   db.prepare('INSERT INTO claims (rowid, id, at, answer) VALUES (?, ?, ?, ?)').run(number!, id!, at!, answer!);
   assert.equal(await store.healthy(), true);
   assert.equal(await store.pastes.burn(kept.id, null, CREATED_AT), true);
+});
+
+test('cluster: a change whose answer has no number leaves a host with what it had seen', async (t) => {
+  const { store, db, behind } = await openStore(t);
+  await store.run('recordAudit', EVENT);
+  const body = JSON.stringify({ results: Array(3).fill({}) });
+  behind.choose = once(isWrite, { kind: 'replaced', status: 200, body, isCarriedOut: true });
+  await store.run('recordAudit', EVENT);
+  db.exec('DELETE FROM claims');
+  assert.equal(await store.healthy(), false);
 });
 
 test('cluster: what other hosts read and changed is missed too, by who serves and by who starts', async (t) => {

@@ -309,7 +309,7 @@ test('check: a clock that is behind the newest paste by more than five minutes, 
 
 test('check: the authority, its key, and its revocation list', async (t) => {
   const { databasePath, createAdmin, pasted } = openDesk(t);
-  await createAdmin();
+  const { serial } = await createAdmin();
   await pasted(['pki', 'crl']);
   const name = 'certificate authority';
   const sound = await check(t, { databasePath });
@@ -340,6 +340,9 @@ test('check: the authority, its key, and its revocation list', async (t) => {
     const later = await check(t, { databasePath, environment, laterSeconds: days * DAY_SECONDS });
     assert.deepEqual([levelOf(later, name), levelOf(later, 'revocation list')], [level, crlLevel], `${days} days`);
   }
+  assert.equal((await pasted(['pki', 'revoke', serial])).code, 0);
+  const revoked = await check(t, { databasePath, laterSeconds: -5 * 60 - 1 });
+  assert.equal(revoked.found.get('certificates'), undefined, 'none is left to begin too late');
 });
 
 test('check: what is doubtful where others can connect, and in production; not on loopback', async (t) => {
