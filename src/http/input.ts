@@ -45,8 +45,7 @@ export function requireWholeContent(headers: HeaderLines): void {
   if (headers.all('content-range').length > 0) {
     throw new Refusal('requestMalformed', { hint: 'send the whole content, without Content-Range' });
   }
-  const encoding = headers.single('content-encoding') || 'identity';
-  if (encoding.trim().toLowerCase() === 'identity') return;
+  if ((headers.single('content-encoding') || 'identity').trim().toLowerCase() === 'identity') return;
   throw new Refusal('contentEncodingUnsupported', { hint: 'send the content without Content-Encoding' });
 }
 

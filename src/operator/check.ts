@@ -1,7 +1,7 @@
 // `pasted check`: whether the service would work, and go on working; it changes nothing. `pasted health`: asks a
 // running service how it is, for container checks and scripts; it does not open the database.
 
-import { accessSync, constants, existsSync, readdirSync, type Stats, statSync } from 'node:fs';
+import { accessSync, closeSync, constants, existsSync, openSync, readdirSync, type Stats, statSync } from 'node:fs';
 import { basename, dirname, join } from 'node:path';
 import { AuthorityKeyError, unlockPrivateKey } from '../authority/keys.ts';
 import { CRL_TTL_SECONDS } from '../authority/revocation-list.ts';
@@ -155,15 +155,18 @@ function checkRoom(databasePath: string): Finding[] {
   const finding = leftBytes <= ROOM_NOTICE_FACTOR * FREE_RESERVE_BYTES ? warn : ok;
   const walBytes = fileBytes(`${databasePath}-wal`);
   const log = `takes ${showBytes(walBytes)}`;
+  const ballast = `${databasePath}-ballast`;
   return [
     leftBytes <= FREE_RESERVE_BYTES ? fail('room', `${free}: new pastes are refused`) : finding('room', free),
     // Above twice its limit something keeps the log from being emptied.
     walBytes <= 2 * WAL_LIMIT_BYTES
       ? ok('write-ahead log', log)
       : warn('write-ahead log', `${log}: a backup, Litestream or another long reader keeps it from being emptied`),
-    fileBytes(`${databasePath}-ballast`) >= BALLAST_BYTES
-      ? ok('room in reserve', 'is kept for a full disk')
-      : warn('room in reserve', 'is not there: a server makes it within seconds, when the disk has room'),
+    fileBytes(ballast) < BALLAST_BYTES
+      ? warn('room in reserve', 'is not there: a server makes it within seconds, when the disk has room')
+      // A disk that turned read-only after an error may say so to nobody else.
+      : orUndefined(() => closeSync(openSync(ballast, 'r+')) ?? ok('room in reserve', 'is kept for a full disk')) ??
+        fail('room in reserve', 'cannot be written: its disk may have turned read-only'),
   ];
 }
 

@@ -27,7 +27,7 @@ export const METRICS = {
     'reason', DELETION_REASONS),
   rateLimitHits: metric('counter', 'pasted_rate_limit_hits_total', 'Requests refused by a rate limit.',
     'limit', RATE_LIMITS),
-  proofOfWork: metric('counter', 'pasted_proof_of_work_total', 'Proof-of-work looked at: accepted, or the refusal.',
+  proofOfWork: metric('counter', 'pasted_proof_of_work_total', 'Proof-of-work: accepted or the refusal; both if raced.',
     'outcome', ['accepted', ...Object.keys(REFUSALS).filter((name) => name.startsWith('pow'))]),
   duplicateChecks: metric('counter', 'pasted_duplicate_checks_total', 'Pastes looked at by the duplicate throttle.',
     'outcome', DUPLICATE_OUTCOMES),

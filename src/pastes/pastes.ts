@@ -127,10 +127,11 @@ function hold({ store }: ReadingParts, paste: PasteWithContent): Awaitable<Opene
   return andThen(store.contents.open(contentId), (reader) => reader && { kind: 'large', paste, reader });
 }
 
-/** The content is held before the claim, since the claim takes it from everyone else. */
+/** The content is held before the claim, which takes it from everyone else, and read: what can't be does not burn. */
 async function claimBurn({ store, clock, count }: ReadingParts, opened: OpenedPaste, { requireAsked }: Lookup) {
   using held = new DisposableStack();
   held.defer(() => release(opened));
+  if (opened.kind === 'large') for await (const _ of opened.reader.read(0, 1));
   requireAsked();
   const { id, passwordHash } = opened.paste;
   if (!(await store.pastes.burn(id, passwordHash, unixSeconds(clock)))) throw new Refusal('pasteNotFound');

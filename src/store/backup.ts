@@ -71,10 +71,12 @@ function removeNoted(notePath: string): void {
   if (/\.[0-9a-f]{16}\.partial$/.test(noted)) removeWith(noted, ['-journal']);
 }
 
-function lockBackups(path: string): DatabaseLock {
+function lockBackups(path: string): Disposable {
   try {
     return lockDatabase(`${path}-backup`, 0);
   } catch (error) {
+    // A disk that turned read-only takes no lock, and its database is in need of a copy.
+    if (error instanceof Error && codeOf(error.cause) === 'EROFS') return { [Symbol.dispose]() {} };
     expected(DatabaseInUseError, error);
     throw new DatabaseInUseError(`another backup of the database ${path} is being made`);
   }

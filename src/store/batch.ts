@@ -152,8 +152,7 @@ export class Executor {
 
   #run({ name, params }: Command): Answer {
     // The writer's types hold name and params together; a message does not.
-    const carry = this.#commands[name] as (params: unknown) => unknown;
-    return { done: true, value: carry(params) };
+    return { done: true, value: (this.#commands[name] as (params: unknown) => unknown)(params) };
   }
 }
 

@@ -96,7 +96,7 @@ export function openWriting(path: string): DatabaseSync {
   } catch (error) {
     db.close();
     if (!isDamage(error)) throw error;
-    throw new DatabaseRefusedError(`the database ${path} is damaged: restore a backup`);
+    throw new DatabaseRefusedError(`the database ${path} is damaged, or its disk fails: mend it, or restore a backup`);
   }
 }
 

@@ -80,7 +80,7 @@ export async function openStore({ path: name, clock, log, thread }: StoreOptions
       return found;
     };
     const sources = { read: reader, run, ...contents, touches, find, hot, share: createParcels() };
-    const store = createStore({ ...sources, writer, notice, lock, name, path });
+    const store = createStore({ ...sources, writer, notice, lock, log, name, path });
     const details = { schema: MIGRATIONS.length, milliseconds: Math.round(clock.monotonicMs() - startedMs) };
     log({ level: 'info', logger: 'store', event: 'opened', outcome: 'success', details });
     return store;
@@ -111,17 +111,20 @@ interface Parts extends Sources {
   readonly releaseStrays: () => Promise<void>;
   readonly notice: () => void;
   readonly lock: DatabaseLock;
+  readonly log: Log;
   /** As it was given, perhaps a link, and where that led at the start. */
   readonly name: string;
   readonly path: string;
 }
 
 function createStore(parts: Parts) {
-  const { read, run, writer, notice, name, path } = parts;
+  const { read, run, writer, notice, log, name, path } = parts;
   let closing: Promise<void> | undefined;
   const isHealthy = createHealthCheck(read, writer);
-  const files = () => String(['', '-wal', '-shm'].map((end) => statSync(path + end)).map(({ dev, ino }) => [dev, ino]));
-  const opened = files();
+  const ids = () => ['', '-wal', '-shm', '-lock'].map((end) => statSync(path + end)).map(({ dev, ino }) => [dev, ino]);
+  const opened = String(ids());
+  /** What is written to files that were removed, replaced or emptied is lost when this process ends. */
+  const areInPlace = () => placeOf(name) === path && String(orUndefined(ids)) === opened && fileBytes(path) > 0;
   return {
     ...createCalls(parts),
     /** Tells of challenges that other hosts have spent for pastes. */
@@ -138,12 +141,14 @@ function createStore(parts: Parts) {
       },
       releasePages: (pages: number) => run('releasePages', pages),
       optimize: () => run('optimize', null),
-      restoreBallast: () => run('restoreBallast', null),
+      restoreBallast: () => {
+        if (!areInPlace()) log({ level: 'error', logger: 'store', event: 'files moved, removed, replaced or emptied' });
+        return run('restoreBallast', null);
+      },
       fileBytes: () => ({ database: fileBytes(path), wal: fileBytes(`${path}-wal`) }),
       writesWaiting: () => writer.waiting,
     },
-    /** What is written to files that were removed, replaced or emptied is lost when this process ends. */
-    healthy: async () => placeOf(name) === path && orUndefined(files) === opened && fileBytes(path) > 0 && isHealthy(),
+    healthy: async () => areInPlace() && isHealthy(),
     /** Resolves when nothing can be written any more, until the store is opened anew. */
     ended: writer.ended,
     /** Writes what is batched, truncates the write-ahead log, closes. */

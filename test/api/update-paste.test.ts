@@ -178,7 +178,7 @@ test('PUT /{id}: nothing to change, and headers that make no sense, are 400 with
   const app = shared;
   const id = await app.store('old', AS_OWNER);
   const before = rowOf(app, id);
-  const nothing = [{}, { 'X-Paste-Password': '' }, { 'X-Remove-Password': 'no' }, JSON_TYPE, { 'X-Burn-After-Read': 'true' }];
+  const nothing = [{}, { 'X-Paste-Password': '' }, { 'X-Remove-Password': 'no' }, JSON_TYPE];
   for (const headers of nothing) {
     const answer = await put(app, id, null, headers as Record<string, string>);
     assertError(answer, 400, 'nothing to update', { hint: answer.json['hint'] });
@@ -199,6 +199,9 @@ test('PUT /{id}: content that is to burn is refused, not stored to be read again
   const id = await shared.store('old', AS_OWNER);
   const hint = { hint: 'only a new paste can burn: POST / makes one' };
   assertError(await put(shared, id, 'once', { 'X-Burn-After-Read': 'Yes' }), 400, 'malformed request', hint);
+  for (const more of [{ 'X-Expiry': '60' }, { 'X-Paste-Password': 'p' }]) {
+    assertError(await put(shared, id, '', { 'X-Burn-After-Read': '1', ...more }), 400, 'malformed request', hint);
+  }
   assert.equal((await rawOf(shared, id)).toString(), 'old');
   assert.equal((await put(shared, id, 'new', { 'X-Burn-After-Read': 'no' })).status, 200);
 });

@@ -2,7 +2,9 @@
 // Certificates are in certificates.test.ts.
 
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';
+import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { answerAlways } from '../support/answer-always.ts';
@@ -129,6 +131,26 @@ test('pastec update: encrypted content is replaced by readable content only on p
   assert.equal((await update(bare, '-')).code, 0);
   const binary = await app.store(binaryContent(100), { 'X-SSL-Client-SHA1': OWNER, 'X-Paste-Password': 'secret' });
   assert.equal((await update(binary, '-', '--password-file', 'password')).code, 0);
+});
+
+test('pastec update: what somebody has stored since it was looked at is not replaced', async (t) => {
+  if (!isInstalled(t, 'openssl')) return;
+  const app = await startApp(t);
+  const { run, folder } = clientOf(t, app.url);
+  const identity = ['--fingerprint', OWNER];
+  const bare = (await run(identity, { input: 'draft' })).text.trim();
+  const pipe = join(folder, 'pipe');
+  execFileSync('mkfifo', [pipe]);
+  const slow = run(['update', ...identity, bare, 'pipe']);
+  // Opens when the other end does, which comes after the look.
+  const input = await open(pipe, 'w');
+  const sealed = (await run(['update', '-E', ...identity, bare, '-'], { input: 'a secret' })).text.trim();
+  await input.writeFile('readable');
+  await input.close();
+  const { code, text, stderr } = await slow;
+  assert.deepEqual([code, text], [1, '']);
+  assert.match(stderr, /^pastec: the paste was changed meanwhile\n/);
+  assert.equal((await run(['get', sealed])).text, 'a secret');
 });
 
 test('pastec update --encrypt: keeps the key of the URL, and makes a new one where there is none', async (t) => {

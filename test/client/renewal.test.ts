@@ -78,6 +78,19 @@ for (const shell of SHELLS) {
   });
 }
 
+test('pastec: what is stored with a certificate that does not count any more is said to be nobody\'s', async (t) => {
+  const { run, identity } = await registered(t);
+  const path = join(identity, 'client.pem');
+  const pem = readFileSync(path, 'utf8');
+  assert.deepEqual([(await run([], { input: 'x' })).stderr, (await run(['renew'])).code, (await run(['ls'])).code], ['', 0, 0]);
+  writeFileSync(path, pem); // as another machine of its holder still has it
+  const { code, stderr } = await run([], { input: 'y' });
+  assert.equal(code, 0);
+  assert.match(stderr, /^pastec: stored as nobody's: https:\S+ did not take your identity\n$/);
+  assert.match((await run(['status'])).stderr, /^pastec: the certificate for https:\S+ does not count: .*renewed elsewhere/);
+  assert.deepEqual([(await run(['register', '--force'])).code, (await run(['status'])).stderr], [0, '']);
+});
+
 test('pastec renew: says what is in its way', async (t) => {
   const { client } = await tlsService(t);
   const { run, folder } = client();

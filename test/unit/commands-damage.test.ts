@@ -165,3 +165,29 @@ test('restore -: a signal that comes while the whole copy is examined ends the c
   assert.equal(await runCommandLine({ ...fake.terminal, endBy }), 0);
   assert.deepEqual(found, ['SIGTERM', before]);
 });
+
+test('check and backup: a disk that turned read-only after an error is named, and the database can still be copied', async (t) => {
+  const { databasePath, folder, pasted } = openDesk(t);
+  const pastes = await fill(databasePath, 3);
+  const reserve = async () => (await pasted(['check'])).stdout.split('\n').filter((line) => line.includes(' room in reserve: '));
+  await inStore(databasePath, ({ upkeep }) => upkeep.restoreBallast());
+  assert.deepEqual(await reserve(), ['ok room in reserve: is kept for a full disk']);
+  const open = fs.openSync;
+  t.mock.method(fs, 'openSync', (path: string, flags: string, mode?: number) => {
+    const isWritten = flags !== 'r' && path.startsWith(`${databasePath}-`);
+    if (isWritten) throw Object.assign(new Error(`EROFS: read-only file system, open '${path}'`), { code: 'EROFS' });
+    return open(path, flags, mode);
+  });
+  syncBuiltinESMExports();
+  const mend = () => {
+    t.mock.restoreAll();
+    syncBuiltinESMExports();
+  };
+  t.after(mend);
+  assert.deepEqual(await reserve(), ['fail room in reserve: cannot be written: its disk may have turned read-only']);
+  const file = join(folder, 'copy.db');
+  const { code, stderr } = await pasted(['backup', file]);
+  mend();
+  assert.deepEqual([code, stderr], [0, '']);
+  await inStore(file, (store) => assertHolds(store, pastes, 3));
+});

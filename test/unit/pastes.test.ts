@@ -17,10 +17,14 @@ const PASTE = { id: 'a'.repeat(26), passwordHash: null, burnAfterRead: false, co
   unknown as PasteWithContent;
 
 /** Pastes over a storage that finds `paste` always and has its content from the given attempt on. */
-function pastesOver(paste: PasteWithContent, options: { heldFrom: number; burn?: () => Promise<boolean> }) {
+function pastesOver(
+  paste: PasteWithContent,
+  options: { heldFrom: number; burn?: () => Promise<boolean>; read?: () => AsyncGenerator<Uint8Array, void> },
+) {
   const seen = { finds: 0, opens: 0, touches: 0, closes: 0 };
   const counted: string[] = [];
-  const reader = { close: () => void (seen.closes += 1) } as ContentReader;
+  const read = options.read ?? async function* () {};
+  const reader = { close: () => void (seen.closes += 1), read } as unknown as ContentReader;
   const store = {
     pastes: {
       findWithContent: async () => {
@@ -79,4 +83,17 @@ test('open: content that is held for a burn is let go of when the burn is not ou
   const failing = pastesOver(burning, { heldFrom: 1, burn: () => Promise.reject(new Error('disk')) });
   await assert.rejects(failing.open(), /disk/);
   assert.deepEqual([failing.seen.closes, failing.counted], [1, []]);
+});
+
+test('open: content that cannot be read does not burn, and is let go of', async () => {
+  let burns = 0;
+  const unreadable = pastesOver({ ...PASTE, burnAfterRead: true }, {
+    heldFrom: 1,
+    burn: async () => (burns += 1) > 0,
+    read: async function* () {
+      yield await Promise.reject(new Error('disk'));
+    },
+  });
+  await assert.rejects(unreadable.open(), /disk/);
+  assert.deepEqual([burns, unreadable.seen.closes, unreadable.counted], [0, 1, []]);
 });

@@ -314,11 +314,15 @@ test('openStore: by a link that leads elsewhere by now, or is gone, it is not he
 });
 
 test('openStore: a database that was emptied, or a file of it that was removed or replaced, is not healthy', async (t) => {
-  const { path, store } = await openTestStore(t);
+  const { path, store, logged } = await openTestStore(t);
   assert.equal(await store.healthy(), true);
-  for (const file of [path, `${path}-wal`, `${path}-shm`]) {
+  await store.upkeep.restoreBallast();
+  assert.deepEqual(logged.map(({ event }) => event), ['opened']);
+  for (const file of [path, `${path}-wal`, `${path}-shm`, `${path}-lock`]) {
     renameSync(file, `${path}-moved`);
     assert.equal(await store.healthy(), false, 'removed');
+    await store.upkeep.restoreBallast();
+    assert.deepEqual(logged.splice(1), [{ level: 'error', logger: 'store', event: 'files moved, removed, replaced or emptied' }]);
     writeFileSync(file, readFileSync(`${path}-moved`));
     assert.equal(await store.healthy(), false, 'replaced');
     renameSync(`${path}-moved`, file);

@@ -20,7 +20,7 @@ export async function updatePaste(parts: Parts, request: Request): Promise<Reply
   const isExpiryInvalid = offer.requestedTtlSeconds === undefined && headers.single('x-expiry') !== undefined;
   if (isExpiryInvalid) throw new Refusal('expiryInvalid');
   // Stored all the same, it could be read more than once.
-  const isToBurn = request.body.declaredBytes !== 0 && saysYes(headers, 'x-burn-after-read');
+  const isToBurn = saysYes(headers, 'x-burn-after-read');
   if (isToBurn) throw new Refusal('requestMalformed', { hint: 'only a new paste can burn: POST / makes one' });
   const { paste, rate } = await owned.updatePaste(parts, {
     ...offer, ...targetOf(request, offer.caller), removesPassword: saysYes(headers, 'x-remove-password'),
