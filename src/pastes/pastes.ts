@@ -127,7 +127,7 @@ function hold({ store }: ReadingParts, paste: PasteWithContent): Awaitable<Opene
   return andThen(store.contents.open(contentId), (reader) => reader && { kind: 'large', paste, reader });
 }
 
-/** The content is held before the claim, which takes it from everyone else, and read: what can't be does not burn. */
+/** The content is held before the claim, which takes it from all others, and its beginning read: it must be there. */
 async function claimBurn({ store, clock, count }: ReadingParts, opened: OpenedPaste, { requireAsked }: Lookup) {
   using held = new DisposableStack();
   held.defer(() => release(opened));

@@ -39,9 +39,8 @@ export function draftBackup({ path, beside, mark }: { path: string; beside: stri
   // Short, so that there is a name for the draft and its log wherever there is one for the backup.
   const draftPath = join(dirname(beside), `backup.${mark}.partial`);
   using opening = new DisposableStack();
-  opening.use(lockBackups(path));
-  removeNoted(notePath);
-  opening.defer(() => rmSync(notePath, { force: true }));
+  if (opening.use(lockBackups(path)) !== undefined) removeNoted(notePath);
+  opening.defer(() => orUndefined(() => rmSync(notePath, { force: true })));
   opening.defer(() => removeWith(draftPath, ['-journal']));
   // The note comes first: after a kill the next backup knows what to remove. The database's disk may be full.
   orUndefined(() => writeFileSync(notePath, draftPath, { mode: OWNER_ONLY_FILE }));
@@ -62,8 +61,8 @@ export function draftBackup({ path, beside, mark }: { path: string; beside: stri
 
 /** What one that was killed has left: copies of pastes. Throws when another one is under way, as draftBackup does. */
 export function removeDraft(path: string): void {
-  using _ = lockBackups(path);
-  removeNoted(`${path}-backup-note`);
+  using lock = lockBackups(path);
+  if (lock !== undefined) removeNoted(`${path}-backup-note`);
 }
 
 function removeNoted(notePath: string): void {
@@ -71,12 +70,12 @@ function removeNoted(notePath: string): void {
   if (/\.[0-9a-f]{16}\.partial$/.test(noted)) removeWith(noted, ['-journal']);
 }
 
-function lockBackups(path: string): Disposable {
+function lockBackups(path: string): DatabaseLock | undefined {
   try {
     return lockDatabase(`${path}-backup`, 0);
   } catch (error) {
     // A disk that turned read-only takes no lock, and its database is in need of a copy.
-    if (error instanceof Error && codeOf(error.cause) === 'EROFS') return { [Symbol.dispose]() {} };
+    if (error instanceof Error && codeOf(error.cause) === 'EROFS') return undefined;
     expected(DatabaseInUseError, error);
     throw new DatabaseInUseError(`another backup of the database ${path} is being made`);
   }

@@ -96,7 +96,8 @@ export function openWriting(path: string): DatabaseSync {
   } catch (error) {
     db.close();
     if (!isDamage(error)) throw error;
-    throw new DatabaseRefusedError(`the database ${path} is damaged, or its disk fails: mend it, or restore a backup`);
+    const advice = 'mend the disk, or restore a backup';
+    throw new DatabaseRefusedError(`the database ${path} is damaged, or its disk fails: ${advice}`);
   }
 }
 

@@ -39,7 +39,7 @@ test('pastec register: over http it asks for nothing and names https, unless it 
   assert.equal((await run(['--server', 'https://paste.example', 'cert', 'import', file])).code, 0);
 });
 
-test('pastec ls, rm, update, status and info: say over http why the certificate does not count', async (t) => {
+test('pastec, ls, rm, update, status and info: say over http why the certificate does not count', async (t) => {
   const app = await startApp(t, ISSUING);
   const { run } = clientOf(t, app.url);
   const id = await app.store('x');
@@ -53,6 +53,10 @@ test('pastec ls, rm, update, status and info: say over http why the certificate 
   }
   await run(ALLOW, { environment: SOLVER });
   assert.equal((await run(['status'])).stderr, `pastec: the certificate for ${app.url} was not sent: ${ADVICE}\n`);
+  const stored = await run([], { input: 'x' });
+  const nobodys = `stored as nobody's: ${app.url} saw no identity that counts`;
+  assert.equal(stored.stderr, `pastec: ${nobodys}\npastec: the certificate for ${app.url} was not sent: ${ADVICE}\n`);
+  assert.equal((await run(['--fingerprint', 'f'.repeat(40)], { input: 'x' })).stderr, '');
   const both = await run(['info', id, `http://localhost:${app.port}/${id}`]);
   assert.equal(both.stderr, `pastec: the certificate for ${app.url} was not sent: ${ADVICE}\n`, 'none for another name');
   const claimed = ['--fingerprint', '0123456789abcdef0123456789abcdef01234567'];

@@ -3,7 +3,7 @@
 
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { mkdirSync, writeFileSync } from 'node:fs';
+import { closeSync, mkdirSync, openSync, writeFileSync } from 'node:fs';
 import { open } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -141,8 +141,8 @@ test('pastec update: what somebody has stored since it was looked at is not repl
   const bare = (await run(identity, { input: 'draft' })).text.trim();
   const pipe = join(folder, 'pipe');
   execFileSync('mkfifo', [pipe]);
-  const slow = run(['update', ...identity, bare, 'pipe']);
-  // Opens when the other end does, which comes after the look.
+  const slow = run(['update', ...identity, bare, 'pipe']).finally(() => closeSync(openSync(pipe, 'r+')));
+  // Opens when the other end does, which comes after the look; or at the end of it all.
   const input = await open(pipe, 'w');
   const sealed = (await run(['update', '-E', ...identity, bare, '-'], { input: 'a secret' })).text.trim();
   await input.writeFile('readable');

@@ -86,8 +86,8 @@ test('pastec: what is stored with a certificate that does not count any more is 
   writeFileSync(path, pem); // as another machine of its holder still has it
   const { code, stderr } = await run([], { input: 'y' });
   assert.equal(code, 0);
-  assert.match(stderr, /^pastec: stored as nobody's: https:\S+ did not take your identity\n$/);
-  assert.match((await run(['status'])).stderr, /^pastec: the certificate for https:\S+ does not count: .*renewed elsewhere/);
+  assert.match(stderr, /^pastec: stored as nobody's: https:\S+ saw no identity that counts\n$/);
+  assert.match((await run(['status'])).stderr, /^pastec: https:\S+ does not take the certificate for it: revoked, or renewed elsewhere\?\n$/);
   assert.deepEqual([(await run(['register', '--force'])).code, (await run(['status'])).stderr], [0, '']);
 });
 
