@@ -53,6 +53,9 @@ test('refusalOf: refusals themselves, the store by its condition, nothing else',
   assert.equal(refusalOf(new StoreError('full', 'x'))?.terms.retryAfterSeconds, undefined);
   assert.equal(refusalOf(new StoreError('unavailable', 'x'))?.refusal, 'storeUnavailable');
   assert.ok(Number(refusalOf(new StoreError('unavailable', 'x'))?.terms.retryAfterSeconds) > 0);
+  const without = (code: string) => refusalOf(Object.assign(new Error('x'), { code }));
+  assert.deepEqual([without('EMFILE')?.refusal, without('EMFILE')?.terms.retryAfterSeconds], ['connectionsExhausted', 5]);
+  assert.equal(without('ENFILE'), undefined, 'of the whole host, and not by its connections');
   for (const error of [
     new Error('x'), new TypeError('x'), 'x', undefined, null, { refusal: 'pasteNotFound', status: 404 },
   ]) {

@@ -203,7 +203,7 @@ test('list: in parts it is the same as in one go, also where more is of one seco
   const reading = openReading(databasePath);
   const { listPastes } = pasteListLookups(reading);
   const bounds = { after: CREATED_AT + 100, before: CREATED_AT + 3500 };
-  for (const given of [{}, { owner: null }, { typeGlob: '*/*n*' }, { typeGlob: '*x' }, bounds]) {
+  for (const given of [{}, { owner: null }, { owner: null, typeGlob: '*x' }, { typeGlob: '*/*n*' }, { typeGlob: '*x' }, bounds]) {
     for (const [limit, offset] of PAGES) {
       const filter = { ...EVERYTHING, owner, ...given };
       const found = await store.read.listPastes(filter, { limit, offset }, CREATED_AT);
