@@ -40,7 +40,7 @@ export function draftBackup({ path, beside, mark }: { path: string; beside: stri
   const draftPath = join(dirname(beside), `backup.${mark}.partial`);
   using opening = new DisposableStack();
   if (opening.use(lockBackups(path)) !== undefined) removeNoted(notePath);
-  opening.defer(() => orUndefined(() => rmSync(notePath, { force: true })));
+  opening.defer(() => orUndefined(() => rmSync(notePath)));
   opening.defer(() => removeWith(draftPath, ['-journal']));
   // The note comes first: after a kill the next backup knows what to remove. The database's disk may be full.
   orUndefined(() => writeFileSync(notePath, draftPath, { mode: OWNER_ONLY_FILE }));
