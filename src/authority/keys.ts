@@ -159,8 +159,7 @@ export function decodePem(text: string, ...labels: readonly PemLabel[]): Uint8Ar
   const der = Buffer.from(body, 'base64');
   // Buffer reads base64 leniently; what encodes back to the same lines was strict. Lines may end in CR LF.
   const given = text.trimEnd().replaceAll('\r\n', '\n');
-  const isStrict = der.length > 0 && labels.some((label) => encodePem(label, der).trimEnd() === given);
-  return isStrict ? der : undefined;
+  return der.length > 0 && labels.some((label) => encodePem(label, der).trimEnd() === given) ? der : undefined;
 }
 
 // Certification requests (PKCS #10, RFC 2986) from outside: all that is taken from one is its public key. Subject,

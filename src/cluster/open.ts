@@ -104,7 +104,7 @@ function createClusterStore(joined: Awaited<ReturnType<typeof joinNodes>>, optio
         return true;
       },
       releasePages: async () => 0, optimize: async () => {}, restoreBallast: async () => true,
-      fileBytes: () => ({ database: 0, wal: 0 }), writesWaiting: () => writer.waiting,
+      checkFiles: async () => {}, fileBytes: () => ({ database: 0, wal: 0 }), writesWaiting: () => writer.waiting,
     },
     /** Whoever asks meanwhile shares the answer: it costs an entry in the log of the nodes. */
     healthy: () => probing ??= checkTime(HEALTH_MS).then(() => true, () => false).finally(() => (probing = undefined)),

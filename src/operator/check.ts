@@ -164,7 +164,7 @@ function checkRoom(databasePath: string): Finding[] {
       : warn('write-ahead log', `${log}: a backup, Litestream or another long reader keeps it from being emptied`),
     fileBytes(ballast) < BALLAST_BYTES
       ? warn('room in reserve', 'is not there: a server makes it within seconds, when the disk has room')
-      // A disk that turned read-only after an error may say so to nobody else.
+      // A disk that turned read-only after an error may say so only to who opens a file.
       : orUndefined(() => closeSync(openSync(ballast, 'r+')) ?? ok('room in reserve', 'is kept for a full disk')) ??
         fail('room in reserve', 'cannot be written: its disk may have turned read-only'),
   ];

@@ -15,8 +15,8 @@ const EXPIRED_PER_STEP = 32;
 const PAGES_PER_STEP = 256;
 const RECORDS_PER_STEP = 100;
 
-/** How soon new pastes are taken again once a full disk has room. */
-const BALLAST_SECONDS = 10;
+/** How soon new pastes are taken again once a full disk has room, and a database that was moved away is in the log. */
+const DISK_SECONDS = 10;
 
 /** A clock that is set back by less must not make a used challenge, or a certificate, valid and unknown at once. */
 const CLOCK_MARGIN_SECONDS = HOUR_SECONDS;
@@ -42,7 +42,8 @@ export function cleanupTasks(
     task('revocation list', DAY_SECONDS, renewRevocationList),
     ...storeTasks(parts, noteRemoved),
     task('rate records', 5 * MINUTE_SECONDS, async () => rates.sweep()),
-    task('room in reserve', BALLAST_SECONDS, reserveStep(parts)),
+    task('room in reserve', DISK_SECONDS, reserveStep(parts)),
+    task('files', DISK_SECONDS, parts.store.upkeep.checkFiles),
   ];
 }
 

@@ -121,10 +121,10 @@ function createStore(parts: Parts) {
   const { read, run, writer, notice, log, name, path } = parts;
   let closing: Promise<void> | undefined;
   const isHealthy = createHealthCheck(read, writer);
-  const ids = () => ['', '-wal', '-shm', '-lock'].map((end) => statSync(path + end)).map(({ dev, ino }) => [dev, ino]);
-  const opened = String(ids());
+  const inodes = () => ['', '-wal', '-shm', '-lock'].map((it) => statSync(path + it)).map(({ dev, ino }) => [dev, ino]);
+  const opened = String(inodes());
   /** What is written to files that were removed, replaced or emptied is lost when this process ends. */
-  const areInPlace = () => placeOf(name) === path && String(orUndefined(ids)) === opened && fileBytes(path) > 0;
+  const areInPlace = () => placeOf(name) === path && String(orUndefined(inodes)) === opened && fileBytes(path) > 0;
   return {
     ...createCalls(parts),
     /** Tells of challenges that other hosts have spent for pastes. */
@@ -141,9 +141,9 @@ function createStore(parts: Parts) {
       },
       releasePages: (pages: number) => run('releasePages', pages),
       optimize: () => run('optimize', null),
-      restoreBallast: () => {
+      restoreBallast: () => run('restoreBallast', null),
+      checkFiles: async () => {
         if (!areInPlace()) log({ level: 'error', logger: 'store', event: 'files moved, removed, replaced or emptied' });
-        return run('restoreBallast', null);
       },
       fileBytes: () => ({ database: fileBytes(path), wal: fileBytes(`${path}-wal`) }),
       writesWaiting: () => writer.waiting,

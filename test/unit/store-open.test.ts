@@ -213,7 +213,9 @@ test('openStore: refuses a database of ours that is damaged', async (t) => {
   bytes.fill(0xa5, 100);
   writeFileSync(path, bytes);
   const digest = digestOf(path);
-  await assert.rejects(open(path), { name: 'DatabaseRefusedError', message: /damaged/ });
+  await assert.rejects(open(path), {
+    name: 'DatabaseRefusedError', message: /is damaged, or its disk fails: mend the disk, or restore a backup$/,
+  });
   assert.equal(digestOf(path), digest);
 });
 
@@ -316,12 +318,12 @@ test('openStore: by a link that leads elsewhere by now, or is gone, it is not he
 test('openStore: a database that was emptied, or a file of it that was removed or replaced, is not healthy', async (t) => {
   const { path, store, logged } = await openTestStore(t);
   assert.equal(await store.healthy(), true);
-  await store.upkeep.restoreBallast();
+  await store.upkeep.checkFiles();
   assert.deepEqual(logged.map(({ event }) => event), ['opened']);
   for (const file of [path, `${path}-wal`, `${path}-shm`, `${path}-lock`]) {
     renameSync(file, `${path}-moved`);
     assert.equal(await store.healthy(), false, 'removed');
-    await store.upkeep.restoreBallast();
+    await store.upkeep.checkFiles();
     assert.deepEqual(logged.splice(1), [{ level: 'error', logger: 'store', event: 'files moved, removed, replaced or emptied' }]);
     writeFileSync(file, readFileSync(`${path}-moved`));
     assert.equal(await store.healthy(), false, 'replaced');

@@ -39,6 +39,7 @@ function tasksOver(...answers: readonly number[]) {
       truncateWal: asked('truncate'),
       optimize: asked('optimize'),
       restoreBallast: asked('ballast'),
+      checkFiles: asked('files'),
     },
   } as unknown as Store;
   const tasks = cleanupTasks({
@@ -70,6 +71,7 @@ test('cleanupTasks: how often each begins; what removes comes before what gives 
     ['statistics', 6 * HOUR_SECONDS],
     ['rate records', 5 * MINUTE_SECONDS],
     ['room in reserve', 10],
+    ['files', 10],
   ]);
 });
 
@@ -115,6 +117,7 @@ test('what is done at one go: once a turn', async () => {
     ['TLS certificate', 'warn'],
     ['rate records', 'sweep'],
     ['room in reserve', 'ballast'],
+    ['files', 'files'],
   ];
   for (const [name = '', asked] of kinds) {
     const { step, calls } = tasksOver();

@@ -285,8 +285,7 @@ function logFailure(parts: ServerParts, request: Request, error: unknown): Refus
     // With the error's own words: they are for the operator, and callers never see them.
     const text = error instanceof Error ? (error.stack ?? error.message) : String(error);
     const details = { route: request.route, request_id: request.id, error: text };
-    const level = refusal === undefined ? 'error' : 'warning';
-    parts.log({ level, logger: 'http', event: 'request failed', details });
+    parts.log({ level: refusal === undefined ? 'error' : 'warning', logger: 'http', event: 'request failed', details });
   }
   return refusal;
 }
