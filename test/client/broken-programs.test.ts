@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
 import { mkdirSync, readdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { DatabaseSync } from 'node:sqlite';
 import { test, type TestContext } from 'node:test';
 import { startApp } from '../support/app.ts';
 import {
@@ -351,4 +352,25 @@ test('info: where nothing can be removed, what is known of the paste is shown, o
     const { code, stdout, stderr } = await client.run(['info', id], { environment });
     assert.ok(code === 0 ? stdout.includes(id) : stderr.startsWith('pastec: '), `${defect}: ${code} ${stdout}${stderr}`);
   }
+});
+
+test('pastec get: what a disk changed since it was stored is refused; an openssl that fails is no reason to', async (t) => {
+  if (!isInstalled(t, 'openssl')) return;
+  const app = await startApp(t);
+  const id = await app.store('what was stored\n');
+  const fails = (folder: string) => pathWith(folder, 'fails', 'openssl');
+  const { client: { run, folder }, environment } = trial(t, app.url, fails);
+  const compared = await run(['get', id]);
+  assert.deepEqual([compared.text, compared.stderr], ['what was stored\n', '']);
+  const uncompared = await run(['get', id], { environment });
+  assert.deepEqual([uncompared.code, uncompared.text], [0, 'what was stored\n']);
+  assert.match(uncompared.stderr, /^pastec: can't compare the content with its digest: openssl fails\n$/);
+  assert.equal((await run(['-q', 'get', id], { environment })).text, 'what was stored\n');
+
+  const other = await app.store('what is damaged\n');
+  using db = new DatabaseSync(app.config.databasePath);
+  db.exec(`UPDATE pastes SET content = CAST('what is damageD\n' AS BLOB) WHERE id = '${other}'`);
+  const { code, text, stderr } = await run(['get', '-o', 'out', other]);
+  assert.deepEqual([code, text, readdirSync(folder).includes('out')], [9, '', false]);
+  assert.match(stderr, /^pastec: this is not the content that was stored: its digest is another\n {2}the server finds /);
 });
