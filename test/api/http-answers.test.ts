@@ -200,16 +200,16 @@ test('an error on the way out of a scope: the answer is that of the one before i
     return connection.next();
   };
   const errors = () => logged.splice(0).filter(({ event }) => event === 'request failed').map(({ level, details }) => (
-    `${level} ${String(details?.['error']).split('\n', 1)[0]}`
+    `${level} ${String(details?.['error']).replace(/\n {4}at [^]*/, ' at')}`
   ));
   assertRefused(await ask(), 413, 'paste too large');
-  assert.deepEqual(errors(), ['error Error: the later one']);
+  assert.deepEqual(errors(), ['error Error: the later one at']);
   cause = new StoreError('unavailable', 'no lock');
   assertRefused(await ask(), 503, 'storage unavailable');
-  assert.deepEqual(errors(), ['error Error: the later one', 'warning StoreError: no lock']);
+  assert.deepEqual(errors(), ['error Error: the later one at', 'warning StoreError: no lock']);
   cause = new SuppressedError(new Error('second'), new Error('first'));
   assertRefused(await ask(), 500, 'internal server error');
-  assert.deepEqual(errors(), ['error Error: the later one', 'error Error: second', 'error Error: first']);
+  assert.deepEqual(errors(), ['error Error: the later one at', 'error Error: second at', 'error Error: first at']);
 });
 
 test('an unexpected error on the path of a paste: the log has the route, and never the id', async (t) => {
