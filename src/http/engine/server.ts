@@ -282,7 +282,7 @@ function refuse(parts: ServerParts, request: Request, error: unknown): void {
 function logFailure(parts: ServerParts, request: Request, error: unknown): Refusal | undefined {
   const refusal = parts.refusalOf(error);
   if (error !== refusal && !(error instanceof ClientGoneError)) {
-    // With the error's own words, for the operator alone: from where only of a bug, since a bad disk fails every request.
+    // The error's own words, for the operator alone. Only a bug has its stack logged: a bad disk fails every request.
     const text = refusal === undefined && error instanceof Error ? (error.stack ?? error.message) : String(error);
     const details = { route: request.route, request_id: request.id, error: text };
     parts.log({ level: refusal === undefined ? 'error' : 'warning', logger: 'http', event: 'request failed', details });
