@@ -1,5 +1,5 @@
 // Carries out commands on the writing connection: many in one transaction, in which each has its whole effect or none.
-// Their table, and the messages between the serving thread and the writer thread (thread.ts), are here too.
+// The table of commands, and the messages between the serving thread and the writer thread (thread.ts), are here too.
 
 import type { DatabaseSync } from 'node:sqlite';
 import { authorityCommands, certificateCommands } from './certificates.ts';
@@ -14,7 +14,7 @@ import { describe, failureOf, StoreError, type StoreFailure } from './store.ts';
 export type Commands = ReturnType<typeof prepareCommands>;
 export type CommandName = keyof Commands;
 
-/** Not for who keeps pastes and their content in memory: that must learn of it. Of what is taken down a count tells. */
+/** `Run` lacks these, as what keeps pastes and content in memory must learn of them. A count tells it of `takeDown`. */
 type PasteCommandName = keyof (Omit<ReturnType<typeof pasteCommands>, 'takeDown'> & ReturnType<typeof contentCommands>);
 
 export type Run = <Name extends Exclude<CommandName, PasteCommandName>>(
@@ -28,12 +28,12 @@ function prepareCommands(db: DatabaseSync, ballast: Ballast | undefined) {
   };
 }
 
-/** Refused when the disk is short of room; what deletes or revokes goes on, with its audit entries. */
+/** Refused when the disk is short of room; commands that delete or revoke go on, with their audit entries. */
 const NEEDS_ROOM: ReadonlySet<CommandName> = new Set([
   'createPaste', 'updatePaste', 'writeChunk', 'recordAudit', 'issueCertificate', 'createAuthority', 'createInvitation',
 ]);
 
-/** Clearing takes as much of the log: where it can't be emptied, content that lost its paste is left there for now. */
+/** Clearing takes as much of the log as writing: while the log can't be emptied, content without a paste may stay. */
 const NEEDS_LOG: ReadonlySet<CommandName> = new Set([...NEEDS_ROOM, 'discardChunks']);
 
 export type Command = Readonly<{ name: CommandName; params: unknown }>;
@@ -44,12 +44,12 @@ export type Request =
   | { readonly kind: 'alone'; readonly command: Command }
   | { readonly kind: 'close' };
 
-/** `failure` is null when nothing of the storage failed: the error is one of the program. */
+/** `failure` is null when the storage did not fail: then the error is one of the program. */
 export type Answer =
   | { readonly done: true; readonly value: unknown }
   | { readonly done: false; readonly failure: StoreFailure | null; readonly error: unknown };
 
-/** From a thread that could not do its task. An error's class would be lost in the clone. */
+/** From a thread that could not do its task. Not an Error, since a clone loses the class. */
 export interface ThreadRefusal {
   readonly kind: 'refused';
   readonly failure: StoreFailure | 'refused';
@@ -67,7 +67,7 @@ export class Executor {
   readonly #db: DatabaseSync;
   readonly #ballast: Ballast | undefined;
   readonly #commands: Commands;
-  /** A commit that failed may be whole in the log. */
+  /** True while a commit that failed may be whole in the log. */
   #hasFailed = false;
 
   constructor(db: DatabaseSync, ballast?: Ballast) {
@@ -96,7 +96,7 @@ export class Executor {
     return failure === 'full' && this.#ballast?.giveUp() === true;
   }
 
-  /** The room that is left is for removing content. */
+  /** Refuses commands that need room: what is left is for removing content. */
   #carryOutSparingly(batch: readonly Command[]): Answer[] {
     const refused = this.#ballast?.isLogLong() === true ? NEEDS_LOG : NEEDS_ROOM;
     const answers = this.#attempt(batch.filter(({ name }) => !refused.has(name)));
@@ -114,7 +114,7 @@ export class Executor {
       if (this.#makesRoomAfter(failure)) return this.#carryOutSparingly(batch);
       const at = answers.length;
       if (failure === undefined && at < batch.length) {
-        // Commands hardly ever throw, and savepoints make writing chunks a seventh slower: the others go once more.
+        // Commands hardly ever throw, and savepoints make writing chunks a seventh slower, so the others are run again.
         return this.#attempt(batch.toSpliced(at, 1)).toSpliced(at, 0, failed(error));
       }
       // One command that is too large must not fail the others: each gets a transaction of its own.
@@ -123,7 +123,7 @@ export class Executor {
     }
   }
 
-  /** Adds the answers as they come. When it throws none has had any effect, and the first that is missing threw. */
+  /** Adds the answers as they come. If it throws, no command had any effect, and the first without an answer threw. */
   #inTransaction(batch: readonly Command[], answers: Answer[]): void {
     const db = this.#db;
     if (db.isTransaction) db.exec('ROLLBACK');
@@ -146,7 +146,7 @@ export class Executor {
       this.#commands.probe(null);
       this.#hasFailed = false;
     } catch {
-      // Tried again with whatever is asked next: the room in reserve is, every ten seconds.
+      // Tried again before the next command: one for the room in reserve comes every ten seconds.
     }
   }
 
@@ -162,7 +162,7 @@ function failed(error: unknown, judged?: StoreFailure): Answer {
   return { done: false, failure, error: failure === null ? error : new Error(describe(error)) };
 }
 
-/** All writes wait meanwhile. When a backup or a check reads for longer, it is tried again later. */
+/** All writes wait meanwhile. If a backup or a check reads for longer, truncating is tried again later. */
 const TRUNCATE_WAIT_MS = 200;
 
 /** Run between transactions, since a checkpoint can't be inside one. Each is a bounded step. */
@@ -173,7 +173,7 @@ export function upkeepCommands(db: DatabaseSync, ballast?: Ballast) {
   const usualWaitMs = Number(db.prepare('PRAGMA busy_timeout').get()?.['timeout']);
   const waitAtMost = (milliseconds: number): void => db.exec(`PRAGMA busy_timeout = ${milliseconds}`);
   return {
-    /** Moves the log into the database and empties it: removed content is gone. False when a reader was in the way. */
+    /** Moves the log into the database and empties it: then removed content is gone. False: a reader was in the way. */
     truncateWal: (_: null): boolean => {
       waitAtMost(Math.min(TRUNCATE_WAIT_MS, usualWaitMs));
       try {
@@ -182,16 +182,16 @@ export function upkeepCommands(db: DatabaseSync, ballast?: Ballast) {
         waitAtMost(usualWaitMs);
       }
     },
-    /** Gives at most so many free pages back to the file system; how many are left. */
+    /** Gives at most `pages` free pages back to the file system; answers how many are left. */
     releasePages: (pages: number): number => {
       // A PRAGMA takes no parameters.
       db.exec(`PRAGMA incremental_vacuum(${Math.max(1, Math.trunc(pages))})`);
       return Number(freePages.get()?.['freelist_count']);
     },
     optimize: (_: null) => db.exec('PRAGMA optimize'),
-    /** Makes the room in reserve whole where there is room for it; whether it is there, true where none is kept. */
+    /** Restores the room in reserve if the disk has it. Says if more may be stored; always true if none is kept. */
     restoreBallast: (_: null) => ballast?.restore() ?? true,
-    /** Changes nothing, through the log and to the disk: an UPDATE of no rows would not make a page of the log. */
+    /** A write that changes nothing but goes through the log to the disk; an UPDATE of no rows writes no page of it. */
     probe: (_: null) => db.exec(`PRAGMA user_version = ${version}`),
   };
 }

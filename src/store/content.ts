@@ -9,36 +9,36 @@ import type { Chunk, contentLookups } from './records.ts';
 import { CHUNK_BYTES, describe, INLINE_BYTES, type PasteWithContent, StoreError, type UploadQuota } from './store.ts';
 import { createChunkBuffers, type Writer } from './writer.ts';
 
-/** All content that is in a row is kept: reading such a row costs more than everything else in a GET. */
+/** Content is kept up to the size that fits into a row: reading such a row costs more than everything else in a GET. */
 export const HOT_CONTENT_BYTES = INLINE_BYTES;
 
 /** Up to this size, content is read together with metadata, so that it is in memory when it is asked for. */
 export const READ_ALONG_BYTES = 16 * KIB;
 
-/** Memory of a paste beside its content: objects, strings and answer heads, and as much that V8 leaves unused. */
+/** Memory of a paste beside its content: objects, strings, answer heads, and as much again that V8 leaves unused. */
 export const HOT_PASTE_BYTES = 3 * KIB;
 
 /** Enough for some five hundred of the largest pastes, or eight thousand of 1 KiB. */
 const MAX_HOT_BYTES = 32 * MIB;
 
-/** As many as there is room for pastes of 1 KiB; an id takes a fortieth of that room. */
+/** As many ids as there is room for pastes of 1 KiB; an id takes a fortieth of the room of such a paste. */
 export const MAX_MISSED = 8192;
 
 interface HotPaste extends Used<HotPaste> {
   readonly found: PasteWithContent;
 }
 
-/** Small pastes that were read lately. Never behind the database: none is kept here while it is being changed. */
+/** Small pastes that were read lately. Never older than the database, since none is kept while it is being changed. */
 export class HotPastes {
   readonly #maxBytes: number;
   readonly #kept = new Map<string, HotPaste>();
   #order = new UseOrder<HotPaste>();
   #bytes = 0;
-  /** Ids of pastes that were read lately and not kept, for want of room. */
+  /** Ids of pastes that were read lately but not kept, because there was no room. */
   readonly #missed = new Set<string>();
-  /** How many changes of a paste are under way. */
+  /** How many changes of each paste are under way. */
   readonly #changing = new Map<string, number>();
-  /** Pastes that had expired by then are removed from the database, even if the clock is set back. */
+  /** Pastes that had expired by this time are gone from the database, even if the clock is then set back. */
   #removedUntilSeconds = -Infinity;
 
   constructor(maxBytes = MAX_HOT_BYTES) {
@@ -94,7 +94,7 @@ export class HotPastes {
     this.#bytes = 0;
   }
 
-  /** Most pastes are read once: others go only for one that is missed a second time. */
+  /** Most pastes are read only once, so kept ones are dropped only for a paste that is missed a second time. */
   #wasMissed(id: string): boolean {
     if (this.#missed.delete(id)) return true;
     if (this.#missed.size === MAX_MISSED) this.#missed.clear();
@@ -108,17 +108,17 @@ export class HotPastes {
     this.#kept.delete(id);
     this.#order.remove(paste);
     this.#bytes -= paste.found.size + HOT_PASTE_BYTES;
-    // Left to the garbage collector, large ones bring it about ten times a second: a quarter of what their GETs cost.
+    // If it has to free large ones, the garbage collector runs about ten times a second, a quarter of their GETs' cost.
     letGoOfBytes(paste.found.content!);
   }
 }
 
 const FLUSH_AFTER_MS = 5000;
 
-/** No further access is noted until some are written. */
+/** When this many pastes are noted, no access to another is noted until some are written. */
 export const MAX_TOUCHES = 10_000;
 
-/** Written every FLUSH_AFTER_MS at most: rows all over a large file cost many times what the reads cost. */
+/** At most this many are written per FLUSH_AFTER_MS: rows all over a large file cost many times what the reads cost. */
 export const BATCH_TOUCHES = 2048;
 
 /** Rows in one command. Each is read whole: 16 MiB at worst. */
@@ -130,7 +130,7 @@ export class Touches {
   readonly #log: Log;
   readonly #noted = new Map<string, number>();
   #timer: NodeJS.Timeout | undefined;
-  /** Since the last batch, until the timer fires. */
+  /** True from the last batch until the timer fires. */
   #isResting = false;
   #flushing = Promise.resolve();
   #isClosed = false;
@@ -184,32 +184,32 @@ export class Touches {
   }
 }
 
-// Larger content: uploads, and who reads what, so that what lost its paste goes when its last reader is through.
+// Larger content: uploads, and which content is read, so that content without a paste goes with its last reader.
 
-/** Chunks in one command: the content of one batch, since clearing content costs as much as writing it. */
+/** Chunks in one command: as much content as fits into a batch, since clearing content costs as much as writing it. */
 const DISCARD_STEP_CHUNKS = 8;
 
-/** What a reader holds while its client is slow, but for the few that hold a whole chunk. */
+/** How much a reader holds while its client is slow, except for the few readers that hold a whole chunk. */
 const PIECE_BYTES = 64 * KIB;
 
 export type ContentStore = ReturnType<typeof createContentStore>['contents'];
 export type Upload = ReturnType<typeof createUpload>;
 export type ContentReader = ReturnType<typeof createContentReader>;
 
-/** An upload that ends asks whether its content has a paste, which spares it a step: none hurts where that fails. */
+/** An upload that ends skips the discard if its content has a paste. If asking fails it does not: that does no harm. */
 export function createContentStore(lookups: ReturnType<typeof contentLookups>, writer: Writer, log: Log) {
   const [chunks, recent] = [createChunkBuffers(), createRecentChunks(lookups.readChunk)];
   const readers = new Map<string, number>();
   const deleteWhenUnread = new Set<string>();
-  /** What is being uploaded is an orphan too, but nobody's to discard beside its upload. */
+  /** Content that is being uploaded is an orphan too, but only its upload may discard it. */
   const uploading = new Set<string>();
   const step = (contentId: string) => (
     writer.run('discardChunks', { contentId, limit: DISCARD_STEP_CHUNKS }, DISCARD_STEP_CHUNKS * CHUNK_BYTES)
   );
-  // An answer waits for what its upload had written, and for nothing else but others of the kind.
+  // Uploads have discards of their own: an answer waits until its upload is discarded, behind other uploads alone.
   const [discards, ofUploads] = [createDiscards(step, log), createDiscards(step, log)];
 
-  /** Removes content that lost its paste, now or when its last reader closes. Resolves when the unread is gone. */
+  /** Removes content that lost its paste, now or when its last reader closes. Resolves when unread content is gone. */
   function release(contentIds: readonly string[], removal = discards): Promise<void> {
     for (const contentId of contentIds) if (readers.has(contentId)) deleteWhenUnread.add(contentId);
     return removal.add(contentIds.filter((contentId) => !readers.has(contentId)));
@@ -233,16 +233,16 @@ export function createContentStore(lookups: ReturnType<typeof contentLookups>, w
           if (hasChunks && !(await isAdopted)) await release([contentId], ofUploads);
         });
       },
-      /** Holds the content for reading; undefined when it is gone, by a PUT or DELETE since the paste was found. */
+      /** Holds the content for reading; undefined if it is gone, as by a PUT or DELETE since the paste was found. */
       open(contentId: string): Awaitable<ContentReader | undefined> {
-        // In one turn with the look at the database: a removal is acknowledged before it, or finds the reader.
+        // The reader is counted in the turn of this look: a removal is acknowledged before it, or finds the reader.
         if (!lookups.isAdopted(contentId)) return undefined;
         addTo(readers, contentId, 1);
         return createContentReader(contentId, recent, () => letGo(contentId));
       },
     },
     release,
-    /** Removes content that lost its paste to another process, which cannot know who reads it. */
+    /** Removes content whose paste another process has removed: that process cannot know who reads the content. */
     releaseStrays: () => release(lookups.listOrphans().filter((contentId) => !uploading.has(contentId))),
   };
 }
@@ -256,13 +256,13 @@ export function createUpload(
 ) {
   let position = 0;
   let lastBytes = CHUNK_BYTES;
-  /** Why further writes are refused. After a failure it is that failure, since there would be a gap. */
+  /** Why further writes are refused. After a failed write it is that failure: the next chunk would leave a gap. */
   let refusal: unknown;
   let firstWrite: Promise<void> | undefined;
   let lastWrite: Promise<unknown> = Promise.resolve();
 
   async function send(chunk: { readonly position: number; readonly bytes: Uint8Array }): Promise<void> {
-    // Under a quota the first chunk asks for room for all: if it is refused, there is nothing to write others to.
+    // Under a quota the first chunk asks for room for the whole upload: if it is refused, no other may be written.
     if (quota !== null) await firstWrite;
     const hasRoom = await writer.run('writeChunk', { contentId, quota, ...chunk }, chunk.bytes.length);
     if (!hasRoom) throw new StoreError('full', 'storage full: the quota has no room for this upload');
@@ -270,7 +270,7 @@ export function createUpload(
 
   return {
     contentId,
-    /** The next chunk: CHUNK_BYTES but for the last. Resolves when it is committed, and then gives its buffer back. */
+    /** Writes the next chunk: CHUNK_BYTES but for the last. Resolves when it is committed and its buffer given back. */
     async write(bytes: Uint8Array): Promise<void> {
       try {
         if (refusal !== undefined) throw refusal;
@@ -287,7 +287,7 @@ export function createUpload(
         giveBack(bytes);
       }
     },
-    /** To be called once a paste has the chunks. It may have lost them to another process already. */
+    /** To be called once a paste has the chunks. If another process has removed that paste since, the chunks go too. */
     keep: (): void => void end(true),
     /** Gives the chunks up. */
     async discard(): Promise<void> {
@@ -302,11 +302,11 @@ interface Chunks extends Pick<ReturnType<typeof createRecentChunks>, 'giveBack' 
   readonly borrow: (contentId: string, position: number) => Awaitable<Uint8Array | undefined>;
 }
 
-/** Reads larger content. It stays readable until closed, whatever happens to its paste meanwhile. */
+/** Reads larger content, which stays readable until the reader is closed, whatever happens to its paste meanwhile. */
 export function createContentReader(contentId: string, chunks: Chunks, letGo: () => void) {
   let closed = false;
   return {
-    /** The bytes from `start` up to `end`, in pieces. The memory of one is used again when the next is asked for. */
+    /** The bytes from `start` up to `end`, in pieces. A piece's memory is used again when the next one is asked for. */
     async *read(start: number, end: number): AsyncGenerator<Uint8Array, void> {
       if (start >= end) return;
       const piece = new Uint8Array(Math.min(PIECE_BYTES, end - start));
@@ -318,7 +318,7 @@ export function createContentReader(contentId: string, chunks: Chunks, letGo: ()
           const last = whole;
           const borrowed = chunks.borrow(contentId, position);
           whole = borrowed instanceof Promise ? await borrowed : borrowed;
-          // Now, beside the next: memory that is freed before goes back to the system, which gives it page by page.
+          // Only when the next is there: memory freed earlier goes back to the system, which returns it page by page.
           chunks.giveBack(last);
           const bytes = whole?.subarray(offset, offset + end - next)
             ?? piece.subarray(0, chunks.copy(contentId, position, offset, piece.subarray(0, end - next)));
@@ -330,7 +330,7 @@ export function createContentReader(contentId: string, chunks: Chunks, letGo: ()
         chunks.giveBack(whole);
       }
     },
-    /** Must be called: content that lost its paste is then removed. Further calls do nothing. */
+    /** Must be called: only then is content removed that has lost its paste. Further calls do nothing. */
     close(): void {
       if (closed) return;
       closed = true;
@@ -339,7 +339,7 @@ export function createContentReader(contentId: string, chunks: Chunks, letGo: ()
   };
 }
 
-/** Removes orphaned content in steps that others write between, which say whether it is gone: of each in its turn. */
+/** Removes orphaned contents by turns, in steps between which others write. `step` says whether its content is gone. */
 export function createDiscards(step: (contentId: string) => Promise<boolean>, log: Log) {
   const waiting = new Map<string, PromiseWithResolvers<void>>();
   let running: Promise<void> | undefined;
@@ -348,7 +348,7 @@ export function createDiscards(step: (contentId: string) => Promise<boolean>, lo
   async function run(): Promise<void> {
     try {
       for (const [contentId, removal] of waiting) {
-        // To the end: neither large content nor what can't be removed holds up the others.
+        // Moved to the end, so that neither large content nor content that can't be removed holds up the others.
         waiting.delete(contentId);
         waiting.set(contentId, removal);
         if (!(await step(contentId))) continue;
@@ -365,7 +365,7 @@ export function createDiscards(step: (contentId: string) => Promise<boolean>, lo
   }
 
   return {
-    /** Resolves when these are gone, of none when all are, or after a failure: the next call or start tries again. */
+    /** Resolves when these are gone (for none: when all are) or after a failure; the next call or start tries again. */
     async add(contentIds: readonly string[]): Promise<void> {
       for (const contentId of contentIds) if (!waiting.has(contentId)) waiting.set(contentId, Promise.withResolvers());
       const removals = contentIds.map((contentId) => waiting.get(contentId)?.promise);
@@ -379,23 +379,23 @@ export function createDiscards(step: (contentId: string) => Promise<boolean>, lo
 /** 2 MiB, more than is read in one turn of the event loop. */
 const MAX_RECENT_CHUNKS = 8;
 
-/** And as much that readers hold whole: a quarter of a download's processor time went into copies and small writes. */
+/** Another 2 MiB, lent to readers as whole chunks: copies and small writes took a quarter of a download's CPU time. */
 const MAX_BORROWED_CHUNKS = 8;
 
-/** The chunks read last: a reader with a slow client holds a piece of one. `read` gives a chunk a buffer of its own. */
+/** The chunks read last: a reader with a slow client holds only a piece. `read` gives each chunk its own buffer. */
 export function createRecentChunks(read: (contentId: string, position: number) => Uint8Array | undefined) {
   /** By content and position; the one used last is at the end. */
   const kept = new Map<string, Uint8Array>();
   let borrowed = 0;
 
-  // At once: the garbage collector would come too late for what hundreds of readers go through.
+  // Freed at once: the garbage collector would come too late for all the chunks that hundreds of readers go through.
   function drop(key: string): void {
     freeBytes(kept.get(key)!);
     kept.delete(key);
   }
 
   return {
-    /** A whole chunk, until given back; undefined for one that several read, where enough are out, or there is none. */
+    /** Lends a whole chunk until it is given back; undefined if several read it, enough are lent, or there is none. */
     borrow(contentId: string, position: number): Uint8Array | undefined {
       if (borrowed === MAX_BORROWED_CHUNKS || kept.has(`${contentId} ${position}`)) return undefined;
       const chunk = read(contentId, position);
@@ -407,7 +407,7 @@ export function createRecentChunks(read: (contentId: string, position: number) =
       borrowed -= 1;
       freeBytes(chunk);
     },
-    /** Copies what is `offset` bytes into a chunk; how many bytes, 0 past its end or where there is none. */
+    /** Copies bytes from `offset` on in a chunk; gives how many, 0 past its end or if there is no such chunk. */
     copy(contentId: string, position: number, offset: number, target: Uint8Array): number {
       const key = `${contentId} ${position}`;
       const chunk = kept.get(key) ?? read(contentId, position);

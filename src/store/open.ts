@@ -1,5 +1,5 @@
-// Opens the store, and offers what the rest of the program may ask of it. Each invariant is one call, decided in one
-// transaction; ids and times are parameters.
+// Opens the store, and offers what the rest of the program may ask of it. Each invariant is kept by one call, which one
+// transaction decides; ids and times are parameters.
 
 import { existsSync, rmSync, statSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
@@ -30,16 +30,16 @@ export interface StoreOptions {
   readonly path: string;
   readonly clock: Clock;
   readonly log: Log;
-  /** The writer's, where it was started before; it is the caller's to end when the database is refused. */
+  /** The writer's thread, if it was started before. The caller must end it when the database is refused. */
   readonly thread?: Worker | undefined;
 }
 
 export type Store = ReturnType<typeof createStore>;
 
-/** Start-up waits so long for orphaned content to be removed. Nobody can see it: the rest goes while serving. */
+/** Start-up waits this long for orphaned content to be removed. Nobody can see it, so the rest goes while serving. */
 const SWEEP_WAIT_MS = 1000;
 
-/** A service must stop within a second: orphaned content that is left goes at the next start. */
+/** A service must stop within a second, so orphaned content that is left goes at the next start. */
 const CLOSE_WAIT_MS = 500;
 
 /** Rejects with DatabaseRefusedError (the file is then untouched), DatabaseInUseError or StoreError. */
@@ -51,7 +51,7 @@ export async function openStore({ path: name, clock, log, thread }: StoreOptions
   try {
     refuseOtherFiles(path);
     createFile(path);
-    // What a restore or a backup that was ended left: copies of pastes that may burn or be deleted from here on.
+    // Removes what a killed restore or backup has left: copies of pastes that may burn or be deleted from now on.
     for (const suffix of ['', '-journal', '-shm', '-wal']) orUndefined(() => rmSync(`${path}-restore-draft${suffix}`));
     const isNoted = existsSync(`${path}-backup-note`);
     if (isNoted) await import('./backup.ts').then(({ removeDraft }) => removeDraft(path)).catch(() => {});
@@ -112,7 +112,7 @@ interface Parts extends Sources {
   readonly notice: () => void;
   readonly lock: DatabaseLock;
   readonly log: Log;
-  /** As it was given, perhaps a link, and where that led at the start. */
+  /** `name` is the path as it was given, perhaps a link; `path` is where it led at the start. */
   readonly name: string;
   readonly path: string;
 }
@@ -127,12 +127,12 @@ function createStore(parts: Parts) {
   const areInPlace = () => placeOf(name) === path && String(orUndefined(inodes)) === opened && fileBytes(path) > 0;
   return {
     ...createCalls(parts),
-    /** Tells of challenges that other hosts have spent for pastes. */
+    /** In a cluster, tells of challenges that other hosts have spent for pastes. Here there is no other host. */
     followSpent: (_note: (spent: Pick<SpentChallenge, 'nonce' | 'expiresAt'>) => void): void => {},
     hasRoomFor: (bytes: number) => hasRoomFor(path, bytes),
     /** Each command is a bounded step, described in batch.ts. */
     upkeep: {
-      /** Content that another process took from its paste goes now, and what could not be removed before. */
+      /** Also removes content whose paste another process has removed, and what could not be removed before. */
       truncateWal: async () => {
         notice();
         const isEmpty = await run('truncateWal', null);
@@ -156,7 +156,7 @@ function createStore(parts: Parts) {
   };
 }
 
-/** What each lookup and each command promises is said at its statement. */
+/** The comments at the statements say what each lookup and each command promises. */
 export function createCalls(sources: Sources) {
   const { read, run, contents } = sources;
   return {
@@ -186,32 +186,32 @@ export async function settledWithin(work: Promise<void>, milliseconds: number): 
   await Promise.race([work, setTimeout(milliseconds, undefined, { ref: false })]);
 }
 
-/** What is written is durable when its promise resolves. Chunks that lost their paste go when nobody reads them. */
+/** A write is durable when its promise resolves. Chunks that lost their paste are removed when nobody reads them. */
 function createPasteStore(parts: Sources) {
   const { run, touches, find, hot, release } = parts;
   return {
-    /** The paste, unless it has expired. It may be there at once, and is the same object while it is kept in memory. */
+    /** The paste, unless it has expired; at once if it can be. It is the same object while it is kept in memory. */
     find: (id: string, nowSeconds: number): Awaitable<Paste | undefined> => find(id, nowSeconds, READ_ALONG_BYTES),
-    /** The same, with the content of small pastes, held for the caller: it is nobody's to free before. */
+    /** The same, with the content of a small paste, which nobody frees before the caller has let go of it. */
     findWithContent: (id: string, nowSeconds: number) => andThen(find(id, nowSeconds, INLINE_BYTES), (found) => {
       if (found?.content) holdBytes(found.content);
       return found;
     }),
-    /** Chunks of `contentId` must have been written; they are the paste's from then on. */
+    /** The chunks of `contentId` must have been written already; from now on they are the paste's. */
     create: (paste: NewPaste, terms: CreationTerms) => (
       run('createPaste', { paste: shared(parts, paste), terms }, paste.content?.length ?? 0)
     ),
-    /** Notes an access; written in batches within seconds, lost at worst by a crash. */
+    /** Notes an access. Accesses are written in batches every few seconds; some may be lost, as in a crash. */
     touch: (id: string, nowSeconds: number): void => touches.note(id, nowSeconds),
-    /** Changes a paste of `owner`: readers see the old one or the new one. New content is on the terms of creating. */
+    /** Changes a paste of `owner`: readers see the old or the new one. New content is judged as in a new paste. */
     update: (id: string, owner: string, changes: PasteChanges, terms: UpdateTerms) => {
       const content = changes.content && shared(parts, changes.content);
       const update = { id, owner, changes: { ...changes, content }, terms };
       return changePaste(parts, id, () => run('updatePaste', update, content?.content?.length ?? 0));
     },
     /**
-     * Removes a paste that `by` owns, for null one that nobody owns; anyone's with `asAdmin`, and then with this entry
-     * in the audit log. Refused unless it has the content that is named.
+     * Removes a paste that `by` owns, or if `by` is null one that nobody owns. With `asAdmin` also another's, and then
+     * `asAdmin` is written to the audit log. Refused if the content is not the one that `onlySha256` names.
      */
     remove: (id: string, by: string | null, nowSeconds: number, asAdmin: AuditEvent | null, onlySha256?: string) => (
       changePaste(parts, id, () => run('deletePaste', { id, by, nowSeconds, asAdmin, onlySha256 }))
@@ -229,7 +229,7 @@ function createPasteStore(parts: Sources) {
   };
 }
 
-/** What is answered from memory may be so old: a look costs a tenth of a small GET. Who removes pastes waits longer. */
+/** Answers from memory may be so old: a look costs a tenth of a small GET. Commands that remove pastes wait longer. */
 const LOOK_EVERY_MS = 1;
 
 /** To be called before an answer from memory; calls `forget` when another process has removed pastes. */
@@ -256,7 +256,7 @@ async function changePaste<Outcome>({ hot, release }: Sources, id: string, chang
   return outcome;
 }
 
-/** Rows read in one turn of the event loop: a millisecond. */
+/** Rows read in one turn of the event loop: that takes a millisecond. */
 const REVOKED_A_TURN = 200;
 
 /** In pages, so that other requests have their turns. */
@@ -269,12 +269,12 @@ export async function* listRevoked(read: Pick<Reader, 'listRevokedCertificates'>
   } while (page.length === REVOKED_A_TURN);
 }
 
-/** Rows of a part, and all others of its last one's second: milliseconds, and few types enough to match each once. */
+/** Rows of a part, plus the others of its last row's second: milliseconds, and few enough types to match each once. */
 const LISTED_A_TURN = 1000;
 
 /**
- * Longer lists by time, newest first, and of all those one part of one in a turn of the event loop, so that other
- * requests have theirs. What comes or goes meanwhile may be in a list or not.
+ * Lists by time, newest first. Of all the longer ones, one part of one is read in a turn of the event loop, so that
+ * other requests have their turns. Rows that come or go meanwhile may be in a list or not.
  */
 function inParts<Filter extends Record<'after' | 'before', number>, Item, Rest extends unknown[]>(
   list: (filter: Filter, page: Page, ...rest: Rest) => Listed<Item>,
@@ -300,7 +300,7 @@ function inParts<Filter extends Record<'after' | 'before', number>, Item, Rest e
 
 type Lookups = ReturnType<typeof prepareLookups>;
 
-/** The same lookups; what they give may have to be waited for. */
+/** The same lookups, but each may answer with a promise. */
 export type AwaitableOf<Prepared> = {
   readonly [Name in keyof Prepared]: Prepared[Name] extends (...given: infer Given) => infer Found
     ? (...given: Given) => Awaitable<Found>
@@ -340,13 +340,13 @@ export function openReader<Prepared extends object>(
   return { ...(all as Prepared), close: () => void (db.isOpen && db.close()) };
 }
 
-/** Whether reading works, and writing, if it has failed. Does not judge how much room is left. Never rejects. */
+/** Whether reading works, and writing, tried if it has failed. Does not judge how much room is left. Never rejects. */
 export function createHealthCheck(reader: Pick<Reader, 'isAdopted'>, writer: Pick<Writer, 'run' | 'state'>) {
   let probing: Promise<boolean> | undefined;
   return async (): Promise<boolean> => {
     if (orUndefined(() => reader.isAdopted('')) === undefined) return false;
     if (writer.state() !== 'failed') return writer.state() === 'working';
-    // It is tried again. Concurrent checks share one probe, so that asking often costs no more.
+    // A write has failed: it is tried again. Concurrent checks share one probe, so that asking often costs no more.
     return (probing ??= writer.run('probe', null).then(() => true, () => false).finally(() => (probing = undefined)));
   };
 }

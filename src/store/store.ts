@@ -1,5 +1,5 @@
 // The shapes that the store takes and gives, what counts against a quota, and how storage fails. What can be asked of
-// the store is open.ts.
+// the store is in open.ts.
 
 import type { StatementSync } from 'node:sqlite';
 import type { CompactBytes } from '../core/content.ts';
@@ -9,7 +9,7 @@ import type { RefusalFields, RefusalName } from '../core/refusals.ts';
 /** What statements are prepared on: a connection of node:sqlite, or the nodes of a cluster (cluster/statements.ts). */
 export interface Database {
   prepare(sql: string): Statement;
-  /** SQL on the row of `usage`, for `databaseBytes` where that is not counted in pages of the file. */
+  /** SQL over the row of `usage` that gives `databaseBytes` where it is not counted in pages of the file. */
   readonly databaseBytes?: string;
 }
 
@@ -42,10 +42,10 @@ export type ListedPaste = { readonly hasPassword: boolean }
 /** The content itself when it is in the row, null when it is in chunks. */
 export type PasteWithContent = Paste & { readonly content: CompactBytes | null };
 
-/** Content of at most so many bytes is kept in the row of its paste. */
+/** Content of at most this many bytes is kept in the row of its paste. */
 export const INLINE_BYTES = 64 * 1024;
 
-/** The bytes of one row of larger content; every chunk but the last is exactly so long. */
+/** The bytes of one row of larger content; every chunk but the last is exactly this long. */
 export const CHUNK_BYTES = 256 * 1024;
 
 /** A paste to store: exactly one of `content` and `contentId` is not null. */
@@ -55,7 +55,7 @@ export interface NewPaste extends Omit<Paste, 'sha256'> {
   readonly content: Uint8Array | null;
 }
 
-/** What an owner changes about a paste; what is undefined stays as it is. */
+/** What an owner changes about a paste; a field that is undefined stays as it is. */
 export interface PasteChanges {
   readonly content?: ChangedContent | undefined;
   /** null takes the password away. */
@@ -69,30 +69,30 @@ export type ChangedContent = Pick<NewPaste, 'mimeType' | 'size' | 'sha256' | 'co
 export interface SpentChallenge {
   readonly nonce: string;
   readonly expiresAt: number;
-  /** The record of its use is kept until then; later nobody would know that it was used. */
+  /** The record of its use is kept at least until then. Later the challenge is refused: its use may be forgotten. */
   readonly spendableUntil: number;
 }
 
 /** At most `max` stored pastes of the same content in any window. */
 export type DuplicateLimit = Readonly<Record<'max' | 'windowSeconds', number>>;
 
-/** What is decided in the transaction that stores a paste, in this order; null for what is not asked. */
+/** Checked in the transaction that stores a paste: spend, duplicates, owner's quota, quota. Null where not checked. */
 export interface CreationTerms {
   readonly spend: SpentChallenge | null;
   readonly duplicates: DuplicateLimit | null;
   /** The quota, see prepareQuota in records.ts. */
   readonly maxStoredBytes: number | null;
-  /** For all content of one owner. */
+  /** The limit for all content of one owner. */
   readonly maxOwnerBytes: number | null;
 }
 
 export interface UpdateTerms extends Omit<CreationTerms, 'spend'> {
   readonly nowSeconds: number;
-  /** The content without which the update is refused; undefined where any will do. */
+  /** The content that the paste must have, or the update is refused; undefined if any will do. */
   readonly onlySha256?: string | undefined;
 }
 
-/** Why a call had no effect at all, in the words of core/refusals.ts, and what its answer says beside them. */
+/** Why a call had no effect at all: a name from core/refusals.ts, and what else its answer says. */
 export type Refused<Name extends string = RefusalName> = Name extends string
   ? { readonly refused: Name; readonly fields?: RefusalFields; readonly retryAfterSeconds?: number }
   : never;
@@ -118,7 +118,7 @@ export type RevokeOutcome =
   | Done<{ readonly audited: readonly AuditEvent[] }>
   | Refused<'certificateNotFound' | 'certificateRevoked'>;
 
-/** How many pastes there are, expired ones that have not been removed included, and the `bytes` of their content. */
+/** How many pastes there are, including expired ones that have not been removed, and the `bytes` of their content. */
 export interface StoredUsage {
   readonly pastes: number;
   readonly bytes: number;
@@ -129,17 +129,17 @@ export interface StoredUsage {
 /** Twice what an empty database takes: a quota does not count it. */
 export const OWN_BYTES = 640 * 1024;
 
-/** What is held against a quota. */
+/** What counts against a quota. */
 export function countedBytes({ bytes, databaseBytes }: StoredUsage): number {
   return Math.max(bytes, databaseBytes);
 }
 
-/** So much more content; what of it is written already is in `databaseBytes`. */
+/** Content to be added. What has been written of it already is in `databaseBytes`. */
 export type MoreContent = Readonly<Record<'maxStoredBytes' | 'contentBytes' | 'unwrittenBytes', number>>;
 
 export interface UploadQuota {
   readonly maxStoredBytes: number;
-  /** The first chunk is admitted only with room for so many bytes, which are then reserved; 0 if unknown. */
+  /** The first chunk is admitted only if there is room for this many bytes, which are then reserved; 0 if unknown. */
   readonly declaredBytes: number;
 }
 
@@ -159,7 +159,7 @@ export type Page = Readonly<Record<'limit' | 'offset', number>>;
 /** `total` is how many match in all. */
 export type Listed<Item> = Readonly<{ items: readonly Item[]; total: number }>;
 
-/** What happened, at a Unix second. Never in it: passwords, secrets, keys, content, whole paste ids. */
+/** What happened, at a Unix second. It never holds passwords, secrets, keys, content or whole paste ids. */
 export interface AuditEvent {
   readonly time: number;
   readonly event: string;
@@ -190,24 +190,24 @@ export interface Certificate {
   readonly fingerprint: string;
   readonly createdAt: number;
   readonly expiresAt: number;
-  /** Fingerprint of the requester, of a renewed one that of the first; null when it was anonymous. */
+  /** Fingerprint of the requester; of a renewal, the one who requested the first. Null when that one was anonymous. */
   readonly issuedTo: string | null;
   readonly isAdmin: boolean;
   readonly revokedAt: number | null;
   readonly revocationReason: string | null;
-  /** The first fingerprint of its chain of renewals: what its holder owns is owned by that. */
+  /** The first fingerprint in its chain of renewals. All that the holder owns is owned by this fingerprint. */
   readonly holder: string;
-  /** It renews another, and was not presented yet: until it is, the other one is valid as well. */
+  /** It renews another certificate and has not been presented yet; until it is, the other one stays valid as well. */
   readonly isUnused: boolean;
 }
 
 export interface NewCertificate
   extends Omit<Certificate, 'isAdmin' | 'revokedAt' | 'revocationReason' | 'holder' | 'isUnused'> {
-  /** 32 bytes: SHA-256 of its SubjectPublicKeyInfo. While it is valid the key is certified for its holder only. */
+  /** 32 bytes: SHA-256 of its SubjectPublicKeyInfo. While it is valid, its key is certified for its holder only. */
   readonly publicKeySha256: Uint8Array;
 }
 
-/** A certificate to record. Whether it makes an admin is decided when it is. */
+/** A certificate to record. Whether it makes an admin is decided when it is recorded. */
 export interface Issuance {
   readonly certificate: NewCertificate;
   readonly spend: SpentChallenge | null;
@@ -238,7 +238,7 @@ export interface Ban {
   readonly createdAt: number;
 }
 
-/** Where a certificate is in the order of their ends. */
+/** The place of a certificate in the order in which certificates expire. */
 export type CertificatePlace = Pick<Certificate, 'expiresAt' | 'serial'>;
 
 /** The one authority there is, its certificate in DER. Times are Unix seconds. */
@@ -248,7 +248,7 @@ export interface StoredAuthority extends Pick<Certificate, 'commonName' | 'finge
   readonly lockedKey: Uint8Array;
 }
 
-/** A revocation list, old once the store's `revokedCount` is another. */
+/** A revocation list. It is out of date once the store's `revokedCount` differs. */
 export interface StoredCrl {
   readonly number: number;
   readonly der: Uint8Array;
@@ -287,7 +287,7 @@ export class DatabaseRefusedError extends Error {
   override readonly name = 'DatabaseRefusedError';
 }
 
-/** Another process has the database open, and as long as it does the file `lockPath`. */
+/** Another process has the database open, and has the file `lockPath` locked for as long. */
 export class DatabaseInUseError extends Error {
   override readonly name = 'DatabaseInUseError';
   readonly lockPath: string | undefined;
@@ -298,14 +298,14 @@ export class DatabaseInUseError extends Error {
   }
 }
 
-/** undefined for what is no failure of the storage, such as a violated constraint or a TypeError. See failureAt. */
+/** undefined if the storage did not fail, as with a violated constraint or a TypeError. See failureAt. */
 export function failureOf(error: unknown): StoreFailure | undefined {
   const code = primaryCodeOf(error);
   if (code === SQLITE.FULL) return 'full';
   return FAILURES.has(code) ? 'unavailable' : undefined;
 }
 
-/** Whether what is in the file is not, or no longer, a database. A StoreError has SQLite's code in its words alone. */
+/** Whether the file is not a database, or no longer one. A StoreError has SQLite's code only in its message. */
 export function isDamage(error: unknown): boolean {
   const told = error instanceof StoreError ? /\(SQLite (\d+)\)/.exec(error.message)?.[1] : undefined;
   const code = told === undefined ? primaryCodeOf(error) : Number(told) & 0xff;
@@ -321,13 +321,13 @@ function extendedCodeOf(error: unknown): number {
   return error instanceof Error && 'errcode' in error && typeof error.errcode === 'number' ? error.errcode : 0;
 }
 
-/** A StoreError with the error as its cause, or the error itself where nothing of the storage failed. */
+/** A StoreError with the error as its cause, or the error itself if the storage did not fail. */
 export function asStoreError(error: unknown, failure = failureOf(error)): unknown {
   if (failure === undefined) return error;
   return new StoreError(failure, `storage ${failure}: ${describe(error)}`, { cause: error });
 }
 
-/** SQLite's words hold names of tables and columns at most, never a value. */
+/** SQLite's messages hold names of tables and columns at most, never a value. */
 export function describe(error: unknown): string {
   if (!(error instanceof Error)) return 'unknown failure';
   const errcode = extendedCodeOf(error);

@@ -26,11 +26,11 @@ function write(path: string): void {
   } catch (error) {
     return report(refusal(error, path));
   }
-  // Anything thrown from here on is an error of the program: it ends the thread, and the other end says so.
+  // Anything thrown from here on is an error of the program: it ends the thread, and the serving thread logs that.
   port!.on('message', (request: Request) => {
     if (request.kind === 'batch') return answer(executor.carryOut(request.commands));
     if (request.kind === 'alone') return answer([executor.carryOutAlone(request.command)]);
-    // To close truncates the log only where no other process looks at the database.
+    // Closing alone truncates the log only if no other process has the database open.
     executor.carryOutAlone({ name: 'truncateWal', params: null });
     db.close();
     port!.close();
@@ -47,7 +47,7 @@ function openWithRoom(path: string, ballast: Ballast): DatabaseSync {
   }
 }
 
-/** What only a backup needs is loaded for it alone. */
+/** Only a backup needs backup.ts, so it is loaded here. */
 async function copy([from, to]: CopyRequest): Promise<FirstReport<Copied>> {
   const { copyDatabase } = await import('./backup.ts');
   try {

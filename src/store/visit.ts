@@ -1,5 +1,5 @@
 // Opens the store for a command, beside a running server or where nobody serves. Nothing here discards content or
-// cleans up: who reads what is known to the server alone. The server's own way in is open.ts.
+// cleans up, since only the server knows which content is being read. The server itself uses open.ts.
 
 import { existsSync, statSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
@@ -26,7 +26,7 @@ export type VisitOptions = StoreOptions & { readonly ifMissing: 'create' | 'refu
 
 export type VisitedStore = ReturnType<typeof createVisit>;
 
-/** Makes and migrates the database where nobody has it; SQLite locks beside a server. Rejects as openStore does. */
+/** Makes and migrates the database if no server has it; beside one, SQLite does the locking. Rejects as openStore. */
 export async function visitStore({ path, clock, log, ifMissing }: VisitOptions): Promise<VisitedStore> {
   if (ifMissing === 'refuse') requireDatabase(path);
   const lock = lockUnlessServed(path);
@@ -59,7 +59,7 @@ export function prepareVisit(db: Database) {
   return { ...prepareLookups(db), ...statsLookups(db), searchContent: prepareContentSearch(db) };
 }
 
-/** As of the server's store, what lookups and commands promise is said at their statements. */
+/** As in the server's store, the comments at the statements say what lookups and commands promise. */
 interface VisitSources {
   readonly read: AwaitableOf<ReturnType<typeof prepareVisit>>;
   readonly run: Run;
@@ -71,7 +71,7 @@ interface VisitSources {
 export function createVisit(sources: VisitSources) {
   return {
     ...sources,
-    /** Ids of the pastes that have such content. */
+    /** Ids of the pastes that have this content. */
     async *findContent(sha256: Uint8Array): AsyncGenerator<readonly string[], void> {
       for (let afterRow: number | null = 0; afterRow !== null; ) {
         const { ids, lastRow } = await sources.read.searchContent(sha256, afterRow);
@@ -82,9 +82,9 @@ export function createVisit(sources: VisitSources) {
   };
 }
 
-/** undefined beside whoever has the lock and has brought the database to exactly this version. */
+/** undefined if another process has the lock and has brought the database to exactly this version. */
 function lockUnlessServed(path: string): DatabaseLock | undefined {
-  // Whoever has the lock may be making or migrating the database at this moment: worth a wait before giving up.
+  // The process that has the lock may be making or migrating the database right now, so wait before giving up.
   for (const waitMs of [0, LOCK_WAIT_MS]) {
     try {
       return lockDatabase(path, waitMs);
@@ -99,13 +99,13 @@ function lockUnlessServed(path: string): DatabaseLock | undefined {
   throw new DatabaseInUseError(`the database ${path} ${reason}: try again when it runs this version`);
 }
 
-/** Through SQLite, as what another process has open must not be opened and closed by hand (see refuseOtherFiles). */
+/** Asks SQLite: a file that another process has open must not be opened and closed by hand (see refuseOtherFiles). */
 function versionBeside(path: string): number {
   try {
     using db = openReading(path);
     return schemaVersionOf(db);
   } catch (error) {
-    // It has the lock, and has not made the file so far.
+    // The other process has the lock, but has not made the file yet.
     if (primaryCodeOf(error) === SQLITE.CANTOPEN) return 0;
     throw asStoreError(error);
   }
@@ -119,8 +119,8 @@ export type AuditTail = () => Awaitable<{
 }>;
 
 /**
- * What is new in the audit log at each look, or all that there is at the first. The database is opened for the look
- * alone: whoever kept it open would keep a restore out. One that was put in its place is followed from its end on.
+ * Each look gives what is new in the audit log; with `fromStart`, also all that was there before. The database is open
+ * only during a look, since an open one keeps a restore out. One that was put in its place is followed from its end on.
  */
 export function tailAudit(path: string, filter: AuditFilter, fromStart: boolean): AuditTail {
   let file: string | undefined;
@@ -146,7 +146,7 @@ export function tailAudit(path: string, filter: AuditFilter, fromStart: boolean)
 
 type Counts<Name extends string> = Readonly<Record<Name, number>>;
 
-/** Times in Unix seconds; null where there is nothing to have one. */
+/** Times in Unix seconds; null if there is nothing that has one. */
 type Moments<Name extends string> = Readonly<Record<Name, number | null>>;
 
 /** `untrusted`: owned by a fingerprint without a certificate of this service that is valid now. */
@@ -175,7 +175,7 @@ function statsLookups(db: Database) {
     SELECT user_version AS schemaVersion, freelist_count * page_size AS unusedBytes
     FROM pragma_user_version, pragma_freelist_count, pragma_page_size`);
   return {
-    /** All that are stored, expired ones that have not been removed included. */
+    /** Counts all that are stored, including expired ones that have not been removed. */
     countPastes: (nowSeconds: number) => ({ ...(pastes.get({ nowSeconds }) as PasteCounts), ...countOptions() }),
     countAudit: () => audit.get() as Counts<'entries'> & Moments<'oldestTime' | 'newestTime'>,
     /** `unusedBytes` are inside the database, to be used again or given back by the cleanup. */
@@ -186,7 +186,7 @@ function statsLookups(db: Database) {
 /** Pastes in one statement: some milliseconds, or as long as their pages take to be read from a disk. */
 const SLICE_PASTES = 5000;
 
-/** What no index holds, from paste after paste. `lastRow` is null when there was none to look at. */
+/** Reads from the pastes themselves what no index holds. `lastRow` is null when there was no paste left to look at. */
 function prepareSlice<Found>(db: Database, columns: string) {
   const select = db.prepare(`
     SELECT ${columns}, max(row) AS lastRow
@@ -214,7 +214,7 @@ function prepareOptionCount(db: Database) {
   };
 }
 
-/** By reading every paste, since no index has digests: they are seldom asked for. */
+/** Reads every paste, since no index has digests: such searches are rare. */
 function prepareContentSearch(db: Database) {
   const search = prepareSlice<{ ids: string }>(db, 'json_group_array(id) FILTER (WHERE sha256 = :sha256) AS ids');
   return (sha256: Uint8Array, afterRow: number) => {
@@ -223,31 +223,31 @@ function prepareContentSearch(db: Database) {
   };
 }
 
-// For `pasted check`: of any version and in any state, beside a running server too, and without changing anything.
+// For `pasted check`: a database of any version, in any state, even beside a running server, is read and never changed.
 
-/** What is wrong is in `whyRefused`, or in `damage` line by line; then, or of another version, it has no `contents`. */
+/** `whyRefused`, or `damage` line by line, says what is wrong. Then, or of another version, there are no `contents`. */
 export type Examination = ReturnType<typeof examineAs>;
 export type Contents = ReturnType<typeof contentsOf>;
 
-/** SHA-256, of pieces. With it a check is a full one, for which all content is read. */
+/** Begins a SHA-256 of pieces. If it is given, a check is a full one, which reads all content. */
 type BeginDigest = () => { update(bytes: Uint8Array): unknown; digest(encoding: 'hex'): string };
 
 /** The file must exist. Throws StoreError when it can't be opened. */
 export function examineDatabase(path: string, beginDigest?: BeginDigest): Examination {
   const isAlone = isUnused(path);
   const examination = examineAs(path, isAlone, beginDigest);
-  // Who opened it meanwhile may have changed what had been taken for immutable.
+  // Another process that opened the file meanwhile may have changed it, while it was taken for immutable here.
   return isAlone && !isUnused(path) ? examineAs(path, false, beginDigest) : examination;
 }
 
-/** Without files beside it nobody has it open, and nothing but the file itself counts; see refuseLoneLog. */
+/** Without files beside it, nobody has the database open, and only the file itself counts; see refuseLoneLog. */
 function isUnused(path: string): boolean {
   return !['-wal', '-shm', '-journal'].some((suffix) => existsSync(`${path}${suffix}`)) || fileBytes(path) === 0;
 }
 
 function examineAs(path: string, isAlone: boolean, beginDigest?: BeginDigest) {
   try {
-    // To read one that has a log, without one beside it, would leave an empty log and its index there.
+    // Reading a database in WAL mode that has no log beside it would leave an empty log and its index there.
     using db = isAlone ? openAsIs(path, 'immutable') : openReading(path);
     const reason = whyRefused(db);
     const schemaVersion = schemaVersionOf(db);
@@ -274,7 +274,7 @@ function contentsOf(db: DatabaseSync, beginDigest?: BeginDigest) {
   };
 }
 
-/** Where a disk has changed bytes within sound pages, or pieces are at other places. */
+/** Finds where a disk has changed bytes within sound pages, or where pieces are in the wrong place. */
 function changedContents(db: DatabaseSync, beginDigest: BeginDigest): string[] {
   const pastes = db.prepare('SELECT id, lower(hex(sha256)) AS sha256, content, content_id AS contentId FROM pastes');
   const chunkAt = db.prepare('SELECT bytes FROM chunks WHERE content_id = :contentId AND position = :position');

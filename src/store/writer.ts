@@ -1,5 +1,5 @@
 // The serving thread's end of the writer thread: commands wait here while the writer is busy, are sent together, and
-// are settled when they are durable (group commit). How a batch is carried out is batch.ts.
+// are settled when they are durable (group commit). batch.ts carries a batch out.
 
 import { Worker } from 'node:worker_threads';
 import type { Log } from '../core/events.ts';
@@ -7,39 +7,39 @@ import { type Clock, KIB, MIB } from '../core/time.ts';
 import type { Answer, Command, CommandName, Commands, FirstReport, Report, Request } from './batch.ts';
 import { asStoreError, CHUNK_BYTES, DatabaseRefusedError, describe, StoreError, unavailable } from './store.ts';
 
-/** `prompt`: small, a request waits, first in a batch. `bulk`: large or in no hurry, last. `alone`: between batches. */
+/** A batch has `prompt` first (small, a request waits), then `bulk` (large or not urgent). `alone`: between batches. */
 export type Lane = 'prompt' | 'bulk' | 'alone';
 
-/** Of all others it is `prompt`. */
+/** Commands that are not named here are `prompt`. */
 export const LANES: Readonly<Partial<Record<CommandName, Lane>>> = {
   writeChunk: 'bulk', discardChunks: 'bulk', touchPastes: 'bulk', removeExpired: 'bulk', removeOldAudit: 'bulk',
   removeExpiredChallenges: 'bulk', removeOldSubmissions: 'bulk', removeExpiredCertificates: 'bulk',
   probe: 'alone', truncateWal: 'alone', releasePages: 'alone', optimize: 'alone', restoreBallast: 'alone',
 };
 
-/** At a stop. Nobody was promised what still waits: answers come after commits. */
+/** After this time, a stop refuses commands that still wait. That breaks no promise: answers come after commits. */
 const CLOSE_WAIT_MS = 2000;
 
-/** A disk that takes so long for one batch counts as not working. */
+/** A disk that takes longer than this for one batch counts as not working. */
 const STALLED_AFTER_MS = 10_000;
 
-/** So many are sent even behind a batch that is under way: threads that waited for each other used half a core each. */
+/** This many are sent even behind a batch under way: when the threads waited for each other, each used half a core. */
 export const MIN_AHEAD_COMMANDS = 16;
 
 /** A third batch in flight only makes batches smaller. */
 const MAX_UNDER_WAY = 2;
 
-/** A batch that takes longer shows a slow disk. Nothing goes ahead then: every commit would cost that once more. */
+/** A batch that takes longer shows a slow disk. Then no batch goes ahead, since each commit costs that time again. */
 const SLOW_BATCH_MS = 10;
 
-/** Of the last batch's time. Without gathering, two groups of clients would take turns, each waiting for the other. */
+/** Part of the last batch's time. Without gathering, two groups of clients would take turns to wait for each other. */
 const GATHERING_PART = 1 / 4;
 const MAX_GATHERING_MS = 10;
 
 /**
- * `resting`: nothing is under way or waits. `scheduled`: what waits goes at the end of this turn of the event loop, so
- * that what arrived in it shares a commit. `gathering`: the disk is slow, so the clients who were just answered are
- * waited for. `writing`: the thread has batches, and what comes waits or goes ahead. `ended`: the thread has.
+ * `resting`: no command waits or is under way. `scheduled`: waiting commands are sent at the end of this turn of the
+ * event loop, so that those of one turn share a commit. `gathering`: the disk is slow, so we wait for the clients who
+ * were just answered. `writing`: the thread has batches; new commands wait or go ahead. `ended`: the thread has ended.
  */
 type Phase = 'resting' | 'scheduled' | 'gathering' | 'writing' | 'ended';
 
@@ -58,22 +58,22 @@ export class Writer {
   readonly #queue = new Queue<Waiting>();
   /** Oldest first. */
   readonly #underWay: (readonly Waiting[])[] = [];
-  /** When the writer began with the oldest. */
+  /** When the writer began the oldest batch. */
   #begunMs = 0;
-  /** Gathering ends early when so many prompt commands wait. */
+  /** Gathering ends early when this many prompt commands wait. */
   #gatheredCount = 0;
-  /** What ends `scheduled` or `gathering`. */
+  /** The timer that ends `scheduled` or `gathering`. */
   #alarm: NodeJS.Immediate | NodeJS.Timeout | undefined;
   #last = { wasSlow: false, failed: false };
   #closing = false;
   #deadline: NodeJS.Timeout | undefined;
-  /** Why the thread ends, when it has said so. */
+  /** The error that ended the thread, if there was one. */
   #fault: string | undefined;
   #whenIdle: () => void = () => {};
-  /** Resolves when the thread has ended, asked to or not. */
+  /** Resolves when the thread has ended, whether it was asked to or not. */
   readonly ended: Promise<void>;
 
-  /** The worker has opened the database; see startWriter. */
+  /** The worker must have opened the database already; see startWriter. */
   constructor(worker: Worker, clock: Clock, log: Log) {
     this.#worker = worker;
     this.#clock = clock;
@@ -86,7 +86,7 @@ export class Writer {
     worker.unref();
   }
 
-  /** Resolves when it is durable. Rejects with a StoreError, or with an error of this program. */
+  /** Resolves when the command is durable. Rejects with a StoreError, or with an error of this program. */
   run<Name extends CommandName>(
     name: Name, params: Parameters<Commands[Name]>[0], bytes = 0,
   ): Promise<ReturnType<Commands[Name]>> {
@@ -106,14 +106,14 @@ export class Writer {
     return this.#underWay.reduce((sum, batch) => sum + batch.length, this.#queue.length);
   }
 
-  /** `failed`: a write did, and no probe has succeeded since. `stalled`: the last has not come back. */
+  /** `failed`: a write failed, and no probe has succeeded since. `stalled`: the oldest batch takes too long. */
   state(): 'working' | 'failed' | 'stalled' | 'ended' {
     if (this.#phase === 'ended') return 'ended';
     if (this.#underWay.length > 0 && this.#busyMs() > STALLED_AFTER_MS) return 'stalled';
     return this.#last.failed ? 'failed' : 'working';
   }
 
-  /** From soon on nothing waits: another process may keep the database from being written for as long as it likes. */
+  /** After CLOSE_WAIT_MS refuses waiting and new commands: another process may block writes for as long as it likes. */
   hurry(): void {
     this.#deadline ??= setTimeout(() => {
       this.#closing = true;
@@ -121,7 +121,7 @@ export class Writer {
     }, CLOSE_WAIT_MS).unref();
   }
 
-  /** Takes no more, lets what waits finish or refuses it soon, closes the database. */
+  /** Takes no more commands, lets those that wait finish or soon refuses them, then closes the database. */
   async close(): Promise<void> {
     this.#closing = true;
     if (this.#phase === 'ended') return;
@@ -168,7 +168,7 @@ export class Writer {
     try {
       this.#worker.postMessage(request);
     } catch (error) {
-      // Something in it can't be cloned, so nothing was sent. An error of the program must not end the process.
+      // Something in the batch can't be cloned, so nothing was sent. An error of the program must not end the process.
       this.#underWay.pop();
       this.#settle(batch, batch.map(() => ({ done: false, failure: null, error })));
     }
@@ -188,7 +188,7 @@ export class Writer {
     this.#settle(oldest, answers);
   }
 
-  /** Sends what waits before it answers, so that the writer works meanwhile. */
+  /** Sends waiting commands before it answers, so that the writer works meanwhile. */
   #settle(batch: readonly Waiting[], answers: readonly Answer[]): void {
     const isIdle = this.#underWay.length === 0 && this.#phase === 'writing';
     if (isIdle || this.#isWorthSending()) this.#send();
@@ -199,7 +199,7 @@ export class Writer {
       else reject(asStoreError(answer.error, answer.failure ?? undefined));
     }
     const failed = answers.some((answer) => !answer.done && answer.failure !== null);
-    // Others may have found nothing to write: only a probe shows that writing works again.
+    // Other commands may have found nothing to write: only a probe shows that writing works again.
     if (failed || batch[0]?.command.name === 'probe') this.#last.failed = failed;
     if (this.waiting > 0) return;
     // An idle thread does not keep the process alive.
@@ -213,7 +213,7 @@ export class Writer {
       const details = { reason: this.#fault ?? 'exited' };
       this.#log({ level: 'error', logger: 'store', event: 'writer thread ended', outcome: 'failure', details });
     }
-    // Whether what was under way became durable is unknown until the database is opened again.
+    // Whether commands under way became durable is unknown until the database is opened again.
     this.#refuse([...this.#underWay.splice(0).flat(), ...this.#queue.takeAll()], 'the writer thread has ended');
   }
 
@@ -231,16 +231,16 @@ export async function startWriter(path: string, clock: Clock, log: Log, worker =
   return new Writer(worker, clock, log);
 }
 
-/** Without a task it loads what the writer needs, and waits. Without the environment, which holds secrets. */
+/** Without a task, the thread loads what the writer needs, and waits. It gets no environment, which holds secrets. */
 export function startThread(name: string, task: object | null = null): Worker {
   return new Worker(new URL('./thread.ts', import.meta.url), { name, workerData: task, env: {} });
 }
 
-/** Rejects with DatabaseRefusedError or StoreError when the thread is gone, or with the error that it ended with. */
+/** Rejects with DatabaseRefusedError or StoreError once the thread is gone, or with the error that ended the thread. */
 export async function firstWord<Given>(worker: Worker, ifSilent: string, notDone = ''): Promise<Given> {
   const exited = new Promise((resolve) => worker.once('exit', resolve));
   const report = await new Promise<FirstReport<Given> | undefined>((resolve, reject) => {
-    // `once` of node:events resolves some turns later: on a busy thread the end would win over the message before it.
+    // `once` of node:events resolves some turns later: on a busy thread, the exit would overtake the message before it.
     worker.once('message', resolve).once('error', reject).once('exit', () => resolve(undefined));
   });
   if (report?.kind === 'done') return report.given;
@@ -250,25 +250,25 @@ export async function firstWord<Given>(worker: Worker, ifSilent: string, notDone
   throw new StoreError(report.failure, `${notDone}${report.message}`);
 }
 
-/** More in one transaction gain little, and make the first of them wait for the last. */
+/** More commands in one transaction gain little, and make the first one wait for the last. */
 export const MAX_BATCH_COMMANDS = 256;
 
-/** Content in one transaction: a small write waits for two such at most. A single command may carry more. */
+/** Content in one transaction. A small write waits for at most two of them. A single command may carry more. */
 export const MAX_BATCH_BYTES = 2 * MIB;
 
-/** Far more than connections and cleanup can have waiting. */
+/** Far more commands than connections and cleanup can have waiting. */
 const MAX_WAITING = 10_000;
 
-/** Of content, whose clients may have left. In `bulk` a chunk of each connection: many uploads have no more each. */
+/** Content, whose clients may have left. `bulk` has room for a chunk per connection: when many upload, each has one. */
 const MAX_WAITING_BYTES: Readonly<Record<Lane, number>> = { prompt: 64 * MIB, bulk: 256 * MIB, alone: 0 };
 
-/** A command that writes or clears so many bytes of content. */
+/** A command that writes or clears `bytes` of content. */
 export interface Queued {
   readonly lane: Lane;
   readonly bytes: number;
 }
 
-/** Each lane waits in its order, and none for ever: one of `bulk` goes with every batch, `alone` every second time. */
+/** Lanes keep their order, and none waits for ever: each batch has some of `bulk`, `alone` gets every second turn. */
 export class Queue<Entry extends Queued> {
   readonly #lanes: Record<Lane, Entry[]> = { prompt: [], bulk: [], alone: [] };
   #lastWasAlone = false;
@@ -290,7 +290,7 @@ export class Queue<Entry extends Queued> {
     this.#lanes[entry.lane].push(entry);
   }
 
-  /** What goes next: either one entry of the lane `alone`, or a batch without any; nothing when nothing waits. */
+  /** What is sent next: one entry of the lane `alone`, or a batch without any; empty when nothing waits. */
   take(): Entry[] {
     const { prompt, bulk, alone } = this.#lanes;
     const othersWait = prompt.length + bulk.length > 0;
@@ -306,7 +306,7 @@ export class Queue<Entry extends Queued> {
   }
 }
 
-/** Takes what still fits into the batch, and the first in any case. */
+/** Takes the entries that still fit into the batch, and the first one in any case. */
 function takeFitting<Entry extends Queued>(waiting: Entry[], batch: readonly Entry[]): Entry[] {
   let bytes = batch.reduce((sum, entry) => sum + entry.bytes, 0);
   const room = MAX_BATCH_COMMANDS - batch.length;
@@ -319,7 +319,7 @@ function takeFitting<Entry extends Queued>(waiting: Entry[], batch: readonly Ent
 
 // Shared memory in which bytes cross to the writer thread.
 
-/** 4 MiB that stay when nobody uploads: two batches of the writer. */
+/** 4 MiB, two batches of the writer, that stay allocated when nobody uploads. */
 const MAX_KEPT_BUFFERS = 16;
 
 /** Buffers for chunks, shared with the writer thread and used again: new ones would keep the garbage collector busy. */
@@ -327,13 +327,13 @@ export function createChunkBuffers() {
   const taken = new Set<ArrayBufferLike>();
   const kept: SharedArrayBuffer[] = [];
   return {
-    /** CHUNK_BYTES with old bytes in them, the taker's until it gives them back. */
+    /** CHUNK_BYTES, perhaps with old bytes in them. They are the caller's until it gives them back. */
     take(): Uint8Array<SharedArrayBuffer> {
       const buffer = kept.pop() ?? new SharedArrayBuffer(CHUNK_BYTES);
       taken.add(buffer);
       return new Uint8Array(buffer);
     },
-    /** Takes any view of a buffer that was taken; ignores others, and a second time. */
+    /** Accepts any view of a taken buffer; ignores other buffers, and one that was given back already. */
     giveBack({ buffer }: Uint8Array): void {
       if (!taken.delete(buffer) || kept.length === MAX_KEPT_BUFFERS) return;
       kept.push(buffer as SharedArrayBuffer);
@@ -344,10 +344,10 @@ export function createChunkBuffers() {
   };
 }
 
-/** Some fifty small pastes: little memory, should one of them be held for long. */
+/** Some fifty small pastes. One that is held for long keeps the memory of all, so it must be little. */
 const PARCEL_BYTES = 64 * KIB;
 
-/** Copies small bytes into shared memory, many to a buffer: one for each would cost more than the bytes. */
+/** Copies small byte arrays into shared memory, many to a buffer: a buffer for each would cost more than the bytes. */
 export function createParcels(): (bytes: Uint8Array) => Uint8Array {
   let parcel = new SharedArrayBuffer(0);
   let usedBytes = 0;
