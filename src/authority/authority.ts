@@ -28,13 +28,13 @@ export class Authorities {
   readonly #parts: AuthoritiesParts;
   readonly #onFound: (authority: StoredAuthority) => void;
   #password: string;
-  /** Undefined until it is opened. It stays when another process renews the authority, or gives it another password. */
+  /** Undefined until the key is needed. It stays when another process renews the authority or changes its password. */
   #key: Promise<PrivateKey> | undefined;
-  /** What the password did not open. Trying takes 0.1 s, so it is tried again once another process has replaced it. */
+  /** The locked key that the password did not open. A try takes 0.1 s, so none follows until the stored key changes. */
   #locked: Uint8Array | undefined;
-  /** Of the one that was last looked up, without which it can be made at any time. */
+  /** When the authority, as last looked up, begins and ends. Undefined when there is none: it can be made any time. */
   #found: Pick<StoredAuthority, 'createdAt' | 'expiresAt'> | undefined;
-  /** One at a time: several at once would work for nothing, and some would find the queue full. */
+  /** Only one authority is made at a time: others would do work for nothing, and some would find the queue full. */
   #creating: Promise<StoredAuthority> | undefined;
 
   /** `onFound` is called whenever the authority is looked up or made, before anyone gets a certificate of it. */
@@ -50,7 +50,7 @@ export class Authorities {
     return (this.#found = stored);
   }
 
-  /** Refuses when there is one; of any number that race, one makes it. Those that wait for it fail as it fails. */
+  /** Refuses when there is one. Of calls that race, one makes it; the others wait, then fail as it failed or refuse. */
   async create(commonName: string, requester: Requester): Promise<StoredAuthority> {
     if (this.#creating !== undefined) {
       await this.#creating;
@@ -59,7 +59,7 @@ export class Authorities {
     return (this.#creating = this.#createOnly(commonName, requester).finally(() => (this.#creating = undefined)));
   }
 
-  /** Refuses where create would, before anyone has said what to create; gives the password for its key. */
+  /** Refuses where create would, before a name for the authority is known; returns the password for its key. */
   async requireNone(): Promise<string> {
     if ((await this.find()) !== undefined) throw new Refusal('authorityExists');
     return this.#requirePassword();
@@ -72,7 +72,7 @@ export class Authorities {
     return this.#withKey(stored);
   }
 
-  /** The same; makes the authority when there is none. */
+  /** Like signing, but makes the authority when there is none. */
   async ensured(requester: Requester): Promise<SigningAuthority> {
     const usable = await this.requireUsable();
     if (usable !== undefined) return usable;
@@ -83,7 +83,7 @@ export class Authorities {
     return this.signing();
   }
 
-  /** Refuses while nothing can be issued: without a password, outside the CA's days, with a key that stays locked. */
+  /** Refuses while nothing can be issued: no password, a CA that is not valid now, or a key that stays locked. */
   async requireUsable(): Promise<SigningAuthority | undefined> {
     this.#requirePassword();
     const stored = await this.find();
@@ -97,25 +97,25 @@ export class Authorities {
     await this.requireUsable().catch(() => {});
   }
 
-  /** Why nothing can be issued, in words for callers, as far as it is known: the key is tried by checkKey. */
+  /** Why nothing can be issued, in words for callers, as far as is known: it does not try the key, checkKey does. */
   whyUnavailable(): string | undefined {
     return whyUnavailable(this.#password !== '', Boolean(this.#locked), this.#isValid());
   }
 
-  /** Made while the clock was ahead, it begins later. */
+  /** An authority that was made while the clock was ahead begins later than now. */
   #isValid(): boolean {
     const nowSeconds = unixSeconds(this.#parts.clock);
     const { createdAt, expiresAt } = this.#found ?? { createdAt: nowSeconds, expiresAt: Infinity };
     return createdAt - BACKDATE_SECONDS <= nowSeconds && nowSeconds < expiresAt;
   }
 
-  /** Takes the password unless there is a stored key which it does not open; whether it was taken. */
+  /** Takes the new password unless there is a stored key that it does not open. Returns whether it was taken. */
   async replacePassword(password: string): Promise<boolean> {
-    // One that is being made is locked with the password of before.
+    // An authority that is just being made is locked with the old password, so wait for it.
     await this.#creating?.catch(() => {});
     const stored = await this.find();
     if (stored !== undefined) {
-      // #unlock has logged why it does not open the key.
+      // #unlock has logged why the password does not open the key.
       const opened = await this.#unlock(stored, password).catch((error) => void expected(AuthorityKeyError, error));
       if (opened === undefined) return false;
       this.#key = Promise.resolve(opened);
@@ -157,7 +157,7 @@ export class Authorities {
     if (this.#locked && Buffer.compare(this.#locked, lockedKey) === 0) throw new Refusal('issuanceFailed');
     this.#key ??= this.#unlock(stored, password).catch((error: unknown) => {
       this.#key = undefined;
-      // A full queue says nothing about the password; nor does this about one that has replaced it meanwhile.
+      // A full queue says nothing about the password, and this failure nothing about a password that came meanwhile.
       if (!(error instanceof AuthorityKeyError)) throw error;
       if (password === this.#password) this.#locked = lockedKey;
       throw new Refusal('issuanceFailed');

@@ -1,5 +1,5 @@
-// Certificates (RFC 5280 section 4), exactly those of our profile: the authority's own, its clients', and that of a
-// server that vouches for itself. Times and serials are handed in; whether a serial is free, the caller must know.
+// Certificates (RFC 5280 section 4), exactly those of our profile: the authority's own, its clients', and a server's
+// self-signed one. The caller hands in times and serials, and must know whether a serial is free.
 
 import { hash, X509Certificate } from 'node:crypto';
 import { BACKDATE_SECONDS, DAY_SECONDS, onceForEach, type RandomBytes } from '../core/time.ts';
@@ -10,7 +10,7 @@ import {
 } from './der.ts';
 import { type Authority, type CertifiedKey, ECDSA_WITH, signed, subjectPublicKeyInfo } from './keys.ts';
 
-/** Both ends belong to it (RFC 5280 section 4.1.2.5). */
+/** The period includes both ends (RFC 5280 section 4.1.2.5). */
 export type Validity = ReturnType<typeof validityFrom>;
 
 interface CertificateRequest extends CertifiedKey {
@@ -21,7 +21,7 @@ interface CertificateRequest extends CertifiedKey {
 
 type SelfSignedRequest = Required<CertificateRequest>;
 
-/** Unix seconds. Ends with the authority if not before; a RangeError while that is not valid itself. */
+/** Unix seconds. Ends with the authority at the latest; throws a RangeError while the authority is not valid itself. */
 export function validityFrom(
   issuedAt: number, days: number,
   { createdAt, expiresAt } = { createdAt: issuedAt, expiresAt: LATEST_TIME_SECONDS },
@@ -33,15 +33,15 @@ export function validityFrom(
   return { notBefore: issuedAt - BACKDATE_SECONDS, notAfter };
 }
 
-// The three kinds, in DER, of names as normaliseCommonName makes them. A RangeError for what can't be encoded.
+// The three kinds, in DER. Names must come from normaliseCommonName; what can't be encoded rejects with a RangeError.
 
-/** Its subject is a Name in DER. */
+/** `subject` is a Name in DER. */
 export function makeAuthorityCertificate(request: SelfSignedRequest, subject: Uint8Array): Promise<Uint8Array> {
   const extensions = [AUTHORITY_BASIC_CONSTRAINTS, AUTHORITY_KEY_USAGE, CLIENT_AUTH_ONLY];
   return make(request, subject, extensions, { privateKey: request.privateKey }, 'sha384');
 }
 
-/** Of the same name and key, so that what either certificate signed verifies under the other. */
+/** The new certificate has the same name and key, so what was issued under either one verifies under the other. */
 export async function renewAuthorityCertificate(
   request: Pick<CertificateRequest, 'serial' | 'validity'>, { certificate, privateKey }: Authority,
 ): Promise<Uint8Array> {
@@ -66,14 +66,14 @@ export function uuidFromHex(hex: string): string {
   return `${hex.slice(0, 8)}-${hex.slice(8, 12)}-4${hex.slice(13, 16)}-${variant}${hex.slice(17, 20)}-${hex.slice(20)}`;
 }
 
-/** For a first name that is too long. Clients look at the alternative names; only people read the common name. */
+/** The common name where the first name is too long: clients look at the alternative names, only people read it. */
 const NAMELESS = 'pasted';
 
 /**
- * No authority: the key of a server must not be able to vouch for other servers, and rustls and Firefox refuse
- * authorities as servers. There is no keyUsage: without keyCertSign OpenSSL 1.1.1 does not see that such a certificate
- * is self-signed, and with it a leaf breaks RFC 5280 section 4.2.1.9; without the extension every use is allowed, and
- * extKeyUsage says which.
+ * Not an authority: a server's key must not be able to vouch for other servers, and rustls and Firefox refuse
+ * authorities as servers. There is no keyUsage: without keyCertSign in it, OpenSSL 1.1.1 does not see that the
+ * certificate is self-signed; with keyCertSign, a leaf breaks RFC 5280 section 4.2.1.9. Where the extension is absent
+ * every use is allowed, and extKeyUsage says which.
  */
 export async function makeServerCertificate(request: SelfSignedRequest & { readonly names: readonly ServerName[] }) {
   const [first] = request.names;
@@ -98,7 +98,7 @@ async function make(
     explicit(3, seq(...extensions, ...identifiers)),
   );
   const certificate = await signed(tbsCertificate, signer.privateKey, digest);
-  // Read back with OpenSSL's parser, so that none leaves which does not verify.
+  // Read back with OpenSSL's parser, so that a certificate which does not verify is never handed out.
   const made = new X509Certificate(certificate);
   const authority = issuer?.parsed ?? made;
   if (made.validToDate > authority.validToDate) throw new RangeError('certificate would outlive its authority');
@@ -111,9 +111,9 @@ async function make(
 }
 
 /**
- * What an authority's certificate says to those that it issues for: its subject, encoded, and subjectKeyIdentifier,
- * copied since verifiers compare bytes. A DerError for anything but version 3 with the latter and no unique ids.
- * To read it again would cost 0.1 ms of processor, for each that it issues.
+ * What certificates take from that of their authority: its encoded subject and its subjectKeyIdentifier, both copied
+ * since verifiers compare bytes. Throws a DerError for anything but version 3 with the latter and no unique ids.
+ * Kept, because reading it again would cost 0.1 ms of processor for each certificate that is issued.
  */
 export const readIssuer = onceForEach((certificate: Uint8Array) => {
   const { sequence, integer: number, bitString: bits } = TAGS;
@@ -123,7 +123,7 @@ export const readIssuer = onceForEach((certificate: Uint8Array) => {
   const found = extensions.children[0]?.children.find(({ children: [extnId] }) => (
     extnId !== undefined && isEncoding(extnId, OIDS.subjectKeyIdentifier)
   ));
-  // It is never critical (section 4.2.1.2), so nothing stands between the two.
+  // This extension is never critical (section 4.2.1.2), so its value comes right after its OID.
   const extnValue = found?.children[1];
   if (extnValue === undefined) throw new DerError('certificate without subjectKeyIdentifier');
   const keyIdentifier = readDer(extnValue.content).content;
@@ -135,14 +135,14 @@ export function shownFingerprint(certificate: Uint8Array): string {
   return new X509Certificate(certificate).fingerprint256;
 }
 
-/** 32 lowercase hex digits with 126 random bits. The first is 4 to 7: positive, and as long in every tool. */
+/** 32 lowercase hex digits with 126 random bits. The first is 4 to 7: positive, and all 32 shown by every tool. */
 export function makeSerial(random: RandomBytes): string {
   const bytes = Uint8Array.from(random(16));
   bytes[0] = (bytes[0]! & 0x3f) | 0x40;
   return Buffer.from(bytes).toString('hex');
 }
 
-/** CertificateSerialNumber ::= INTEGER (section 4.1.2.2). Refuses, with a RangeError, what makeSerial does not make. */
+/** CertificateSerialNumber ::= INTEGER (section 4.1.2.2). Throws a RangeError for what makeSerial does not make. */
 export function certificateSerialNumber(serial: string): Uint8Array {
   if (!/^[4-7][0-9a-f]{31}$/.test(serial)) throw new RangeError(`no serial: ${serial}`);
   return integer(BigInt(`0x${serial}`));
@@ -150,7 +150,7 @@ export function certificateSerialNumber(serial: string): Uint8Array {
 
 // Extensions of certificates and revocation lists (RFC 5280 sections 4.2, 5.2 and 5.3).
 
-/** Section 5.3.1, those that a caller may give. `unspecified` is said by leaving the extension out. */
+/** The reasons of section 5.3.1 that a caller may give. Leaving the extension out means `unspecified`. */
 export const REVOCATION_REASONS = {
   keyCompromise: 1, affiliationChanged: 3, superseded: 4, cessationOfOperation: 5, privilegeWithdrawn: 9,
 } as const;
@@ -162,19 +162,19 @@ export function extension(extnId: Uint8Array, value: Uint8Array, critical?: type
   return seq(extnId, ...(critical === undefined ? [] : [critical]), octetString(value));
 }
 
-/** SEQUENCE { cA BOOLEAN DEFAULT FALSE, pathLenConstraint INTEGER OPTIONAL }: no further authority may be made. */
+/** SEQUENCE { cA BOOLEAN DEFAULT FALSE, pathLenConstraint INTEGER OPTIONAL }: 0 allows no authority below this one. */
 export const AUTHORITY_BASIC_CONSTRAINTS = extension(OIDS.basicConstraints, seq(TRUE, integer(0)), TRUE);
 export const LEAF_BASIC_CONSTRAINTS = extension(OIDS.basicConstraints, seq(), TRUE);
 
-/** Of KeyUsage (section 4.2.1.3) keyCertSign (bit 5) and cRLSign (6), or digitalSignature (0); zeros after go. */
+/** KeyUsage (section 4.2.1.3): keyCertSign (bit 5) and cRLSign (6), or digitalSignature (0); without trailing zeros. */
 export const AUTHORITY_KEY_USAGE = extension(OIDS.keyUsage, bitString(Uint8Array.of(0b0000_0110), 1), TRUE);
 export const CLIENT_KEY_USAGE = extension(OIDS.keyUsage, bitString(Uint8Array.of(0b1000_0000), 7), TRUE);
 
-/** On the authority too: whoever comes to trust it by accident still accepts no server that it vouches for. */
+/** The authority has it too: a client that trusts the authority by accident still accepts no server from it. */
 export const CLIENT_AUTH_ONLY = extension(OIDS.extKeyUsage, seq(OIDS.clientAuth));
 export const SERVER_AUTH_ONLY = extension(OIDS.extKeyUsage, seq(OIDS.serverAuth));
 
-/** SEQUENCE OF CHOICE { dNSName [2], iPAddress [7], ... }; beside a subject, so not critical (section 4.2.1.6). */
+/** SEQUENCE OF CHOICE { dNSName [2], iPAddress [7], ... }; not critical, as there is a subject (section 4.2.1.6). */
 export function subjectAltName(names: readonly ServerName[]): Uint8Array {
   const generalNames = names.map(({ name, address }) => {
     return address === undefined ? implicit(2, ia5String(name)) : implicit(7, octetString(address));

@@ -1,6 +1,6 @@
 // DER writer (ITU-T X.690), for the types that our formats are made of: every function returns the complete encoding of
-// one value, and throws a RangeError for a value that it can't encode; tags and object identifiers are not looked at,
-// since all are written in this folder. Reading is crypto/presented.ts. Below, checks of names.
+// one value, and throws a RangeError for a value that it can't encode; it does not check tags and object identifiers,
+// since this folder writes them all. crypto/presented.ts reads DER. At the end of this file: checks of names.
 
 import { parseAddress } from '../core/callers.ts';
 import { CONSTRUCTED_BIT, TAGS } from '../crypto/presented.ts';
@@ -47,7 +47,7 @@ export function integer(value: number | bigint): Uint8Array {
   if (value < 0) throw new RangeError(`negative INTEGER: ${value}`);
   const digits = value.toString(16);
   const octets = Buffer.from(digits.padStart(digits.length + (digits.length % 2), '0'), 'hex');
-  // A leading one bit would be a minus.
+  // A leading one bit would make the number negative.
   const sign = octets[0]! >= 0x80 ? [Uint8Array.of(0)] : [];
   return encode(TAGS.integer, [...sign, octets]);
 }
@@ -57,7 +57,7 @@ export function enumerated(value: number): Uint8Array {
   return encode(TAGS.enumerated, [Uint8Array.of(value)]);
 }
 
-/** BIT STRING; `unusedBits` at its end, which must be zero, do not belong to it. */
+/** BIT STRING. The last `unusedBits` bits, which must be zero, do not belong to it. */
 export function bitString(octets: Uint8Array, unusedBits = 0): Uint8Array {
   return encode(TAGS.bitString, [Uint8Array.of(unusedBits), octets]);
 }
@@ -96,7 +96,7 @@ export function utf16be(text: string): Uint8Array {
   return Buffer.from(text, 'utf16le').swap16();
 }
 
-/** BMPString. Beyond the basic plane as surrogate pairs: not in X.680, but what every PKCS#12 implementation writes. */
+/** BMPString. Surrogate pairs beyond the basic plane are not in X.680, but every PKCS#12 implementation writes them. */
 export function bmpString(text: string): Uint8Array {
   return encode(TAGS.bmpString, [utf16be(text)]);
 }
@@ -147,7 +147,7 @@ export const OIDS = {
 
 // Names: the common name of a person, and the host names and addresses of a server.
 
-/** Of a name of 64 code points (ub-common-name, RFC 5280 appendix A.1): in form D one is four at most, of two units. */
+/** For 64 code points (ub-common-name, RFC 5280 appendix A.1): each is at most four in form D, of two units each. */
 const MAX_UTF16_UNITS = 64 * 4 * 2;
 
 // C0, DEL and C1 controls; line and paragraph separators; embeddings, overrides and isolates (Unicode Standard Annex 9,
@@ -155,8 +155,8 @@ const MAX_UTF16_UNITS = 64 * 4 * 2;
 const WITHOUT_FORBIDDEN = /^[^\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u2069]{1,64}$/u;
 
 /**
- * Is not seen (RFC 8264 section 9.13: joiners, marks of direction, selectors of emoji; annotation, a blank of Braille),
- * or has no common meaning. Formats that are seen are fine. Older certificates have such names, and are renewed.
+ * Characters that are invisible (RFC 8264 section 9.13: joiners, marks of direction, selectors of emoji; annotation, a
+ * blank of Braille) or have no common meaning. Visible formats are fine. Older names may have these, and are renewed.
  */
 export const MISLEADING =
   /[\p{Default_Ignorable_Code_Point}\ufff9-\ufffb\u2800\u{13441}\u{16fe4}\u{1d159}\p{Co}\p{Noncharacter_Code_Point}]/u;
@@ -169,13 +169,13 @@ export function normaliseCommonName(name: string): string | undefined {
 
 function encodableName(name: string): string | undefined {
   const trimmed = name.trim();
-  // Asked before: to put accents in order takes the square of how many there are, 0.2 s for 30 KiB.
+  // The length is checked first: the time to put accents in order is quadratic in their number, 0.2 s for 30 KiB.
   if (!name.isWellFormed() || trimmed.length > MAX_UTF16_UNITS) return undefined;
   const normalised = trimmed.normalize('NFC');
   return WITHOUT_FORBIDDEN.test(normalised) ? normalised : undefined;
 }
 
-/** A Name (RFC 5280 section 4.1.2.4) of one common name. Refuses, with a RangeError, one that is not normalised. */
+/** A Name (RFC 5280 section 4.1.2.4) of one common name. Throws a RangeError if the name is not normalised. */
 export function distinguishedName(commonName: string): Uint8Array {
   if (encodableName(commonName) !== commonName) throw new RangeError('common name is not normalised');
   return seq(setOf(seq(OIDS.commonName, utf8String(commonName))));
@@ -192,7 +192,7 @@ const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/;
 
 /**
  * A host name, a wildcard such as `*.example.org`, an IPv4 or an IPv6 address. Undefined for anything else: a port,
- * brackets, a dot at the end, letters beyond ASCII (their `xn--` form is one), the address that stands for every one.
+ * brackets, a dot at the end, letters beyond ASCII (their `xn--` form is fine), the all-zero address, which means any.
  */
 export function parseServerName(text: string): ServerName | undefined {
   const name = text.toLowerCase();
@@ -206,7 +206,7 @@ function isHostName(name: string): boolean {
   const isWildcard = name.startsWith('*.');
   const labels = (isWildcard ? name.slice(2) : name).split('.');
   if (!labels.every((label) => LABEL.test(label))) return false;
-  // Whatever ends in a number is an address or nothing (https://url.spec.whatwg.org/#ends-in-a-number-checker).
+  // A name that ends in a number is an address or invalid (https://url.spec.whatwg.org/#ends-in-a-number-checker).
   if (/^(?:\d+|0x[0-9a-f]*)$/.test(labels.at(-1)!)) return false;
   // No client lets a wildcard stand for all of a top-level domain.
   return !isWildcard || labels.length > 1;

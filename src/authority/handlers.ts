@@ -22,7 +22,7 @@ import {
 import { type BundleRequest, isBundlePassword } from './pkcs12.ts';
 import { isRevocationReason, RevocationList } from './revocation-list.ts';
 
-/** `tls`: a listener that identifies clients by their certificates, from when there is an authority. */
+/** `tls` is a listener that identifies clients by their certificates, once there is an authority. */
 export type AuthorityParts = Parts & { readonly tls: { trust(certificate: Uint8Array): void } | undefined };
 
 interface Room extends AuthorityParts {
@@ -84,8 +84,8 @@ async function authorityCertificate(room: Room): Promise<Reply> {
 
 /**
  * The list's number is its ETag: no two lists have the same. It is also the second in which the list was made, or a
- * later one after another list of that second: nobody is told a date that is still to come (RFC 9110 section 8.8.2.1).
- * From thisUpdate, which is minutes earlier, whoever goes by the date would take a newer list for the one at hand.
+ * later one if that was taken, so Last-Modified is cut to now: no date may be in the future (RFC 9110 section 8.8.2.1).
+ * thisUpdate is minutes earlier: with it, a client that goes by dates would take a newer list for the one it has.
  */
 async function listReply(
   room: Room, request: Request, type: string, bytesOf: (list: StoredCrl) => Awaitable<Uint8Array>,
@@ -95,7 +95,7 @@ async function listReply(
   const etag = `"${list.number}"`;
   const headers = { ETag: etag, 'Last-Modified': httpDate(Math.min(list.number, unixSeconds(room.clock))) };
   if (namesEtag(request.headers, 'if-none-match', etag)) return emptyReply(304, headers);
-  // RFC 9110 section 13.1.3, by the exact date: one from a clock that is ahead would hide what is revoked since.
+  // RFC 9110 section 13.1.3, but only the exact date matches: one from a fast clock would hide later revocations.
   const hasDate = request.headers.all('if-modified-since').join() === httpDate(list.number);
   if (hasDate && request.headers.all('if-none-match').length === 0) return emptyReply(304, headers);
   return { status: 200, headers: { 'Content-Type': type, ...headers }, body: await bytesOf(list) };
@@ -125,7 +125,7 @@ async function issueCertificate(room: Room, request: Request): Promise<Reply> {
   return pemReply(issued, key, rate === null ? {} : rateHeaders(rate));
 }
 
-/** The certificate, and its key where that was made here: who sent a request has the key already. */
+/** The certificate, and its key if that was made here: a client that sent a signing request has the key already. */
 function pemReply(issued: issuing.Issued, key: CertifiedKey, headers: Readonly<Record<string, string>>): Reply {
   return jsonReply(201, {
     message: 'certificate issued', serial: issued.serial, ...issuing.presentIssued(issued),
@@ -137,11 +137,11 @@ function pemReply(issued: issuing.Issued, key: CertifiedKey, headers: Readonly<R
 
 async function listCertificates(room: Room, request: Request): Promise<Reply> {
   const caller = await room.identity.callerOf(request.origin);
-  // What a holder needs is there for holders without the rest of /pki too.
+  // Holders can list their certificates even where the rest of /pki is not offered.
   if (!hasTrustedLimits(caller)) requireEnabled(room);
-  // The contract knows no pages here: nobody gets fewer than the most without having asked for fewer.
+  // The contract has no pages here, so a caller who asks for no page gets the maximum.
   const asked = page(request.query, { fallback: 1000, maximum: 1000 });
-  // As lists of pastes do: a thousand certificates, which anybody can obtain, take 20 ms of the processor.
+  // Counted like lists of pastes: a thousand certificates, which anybody can obtain, take 20 ms of the processor.
   room.rates.countLookup(request.origin.clientAddress, caller);
   const { items, total } = await room.store.read.listCertificatesOf(caller.fingerprint ?? '', asked);
   const certificates = issuing.recordsOf(items, room.clock).map(issuing.presentCertificate);
@@ -153,7 +153,7 @@ async function revokeCertificate(room: Room, request: Request): Promise<Reply> {
   const caller = await room.identity.callerOf(request.origin);
   // The audit log names a holder by the fingerprint on record, anyone else by what was presented.
   const presented = requesterOf(request, { fingerprint: caller.fingerprint ?? request.origin.fingerprint });
-  // Whoever repeats the call is anonymous by now, and is told that the certificate is revoked.
+  // A holder who repeats the call is anonymous by now, but is still told that the certificate is revoked.
   const isHolder = hasTrustedLimits(caller)
     || (await room.store.read.findCertificate(request.origin.fingerprint ?? '')) !== undefined;
   if (!isHolder) requireEnabled(room);
@@ -178,20 +178,20 @@ async function registrationChallenge(room: Room, request: Request): Promise<Repl
   return jsonReply(200, { ...presentChallenge(issued), ...(hint && { available: false, hint }) }, { Vary: 'Accept' });
 }
 
-/** Whoever is invited, or has done the work, gets a certificate; the authority is made when there is none. */
+/** Gives a certificate to anyone who is invited or has done the work; makes the authority when there is none. */
 async function register(room: Room, request: Request): Promise<Reply> {
   const caller = await room.identity.callerOf(request.origin);
   const shown = work(request.headers);
   const invitation = await admit(room, request);
   await room.authorities.requireUsable();
-  // Work that is spent is a bound by itself. An invitation would pay for any number of keys and bundles, until it is.
+  // Spent work is a bound by itself. An invitation, until it is spent, would pay for any number of keys and bundles.
   const isFree = invitation !== undefined || room.config.registerPowDifficultyBits === 0;
   const rate = isFree ? room.rates.countCreation(request.origin.clientAddress, caller) : null;
   const spend = invitation !== undefined ? null : await room.challenges.require('register', shown).catch((error) => {
     throw hintingClient(error, request.publicUrl, registerCommand(request.publicUrl));
   });
   const body = await jsonBodyOf(request);
-  // What is refused spends no work: with one token, keys and signatures would be made for ever.
+  // A refused request spends no work, so without this bound one token would buy keys and signatures for ever.
   if (!isFree) room.rates.countLookup(request.origin.clientAddress, caller);
   const commonName = commonNameOf(body) ?? room.newUuid();
   const wanted = wantedOf(body);
@@ -201,14 +201,14 @@ async function register(room: Room, request: Request): Promise<Reply> {
   return issueWanted(room, request, wanted, { commonName, requester, spend, invitation, rate }, authority);
 }
 
-/** No page issues the admin's: one from elsewhere, whose name leads here by now, is its own site to the browser. */
+/** No page may get the admin's certificate: a browser takes a page for ours if the page's host name now leads here. */
 async function refuseFirstToPages({ store }: Room, { headers }: Request): Promise<void> {
   if (headers.all('origin').length + headers.all('sec-fetch-site').length === 0) return;
   const hint = 'the first certificate is the admin\'s: pasted admin create';
   if (!(await store.read.hasCertificates())) throw new Refusal('crossSite', { hint });
 }
 
-/** Nobody who has a certificate must be invited or work again: the new one is the same holder's, of the same name. */
+/** A holder renews without an invitation or new work: the new certificate has the same holder and the same name. */
 async function renewCertificate(room: Room, request: Request): Promise<Reply> {
   const caller = await room.identity.callerOf(request.origin);
   requireIdentity(caller);
@@ -232,7 +232,7 @@ async function renewCertificate(room: Room, request: Request): Promise<Reply> {
   return issueWanted(room, request, wanted, asked, authority);
 }
 
-/** Refuses whom SERVICE_REGISTER does. Gives an invitation's digest: it spares work, also where anyone may register. */
+/** Refuses as SERVICE_REGISTER says. Returns an invitation's digest: it replaces work, even if anyone may register. */
 async function admit({ config, store, clock }: Room, { headers }: Request): Promise<Uint8Array | undefined> {
   if (config.registerBy === 'off') throw new Refusal('registrationClosed', { hint: REGISTRATION_CLOSED });
   const code = headers.single('x-invite');
@@ -243,7 +243,7 @@ async function admit({ config, store, clock }: Room, { headers }: Request): Prom
   throw issuing.invitationRefused();
 }
 
-/** A certificate for a key that the sender has, or a bundle with a new key; no password is an empty one. */
+/** A certificate for a key that the sender has, or a bundle with a new key; its password is empty if none is given. */
 type Wanted = CertifiedKey | Pick<BundleRequest, 'profile' | 'password'>;
 
 function wantedOf(body: JsonObject): Wanted {
@@ -260,7 +260,7 @@ function wantedOf(body: JsonObject): Wanted {
   return { profile, password: password ?? '' };
 }
 
-/** `rate` is where the creation rate stands that this has counted against. */
+/** `rate` is the state of the creation rate that this request counted against. */
 type Asked = Omit<issuing.IssueRequest, 'key'> & { readonly rate: RateStanding | null };
 
 async function issueWanted(
@@ -276,7 +276,7 @@ async function issueWanted(
     const { commonName } = asked;
     const content = { commonName, certificate, privateKey: key.privateKey, authority: authority.certificate };
     bundle = await room.bundles.make({ ...content, ...wanted }, request.origin.clientAddress);
-    // Nobody has its key. The refusal reaches nobody either.
+    // The client is gone, so nobody would have the key: do not record the certificate. Nobody sees this refusal.
     if (request.state === 'over') throw new Refusal('requestTimeout');
   });
   const headers = {
@@ -293,7 +293,7 @@ function issuedHeaders({ fingerprint, expiresAt, isAdmin }: issuing.Issued, { ra
   };
 }
 
-/** Looked up once more when the body is there: nobody is named, or obeyed, whose certificate was revoked meanwhile. */
+/** Looks the caller up again once the body is here: a certificate revoked meanwhile is neither obeyed nor named. */
 async function callerNow({ identity }: Room, { origin }: Request, before: Caller): Promise<Caller> {
   return before.fingerprint === null ? before : identity.callerOf(origin);
 }

@@ -1,4 +1,4 @@
-// Client certificates: issued, registered, listed, revoked. Which is the first, and so the admin's, the store decides.
+// Client certificates: issued, registered, listed, revoked. The store decides which is the first, and so the admin's.
 // The contract's "Certificate" states and the decisions' "PKI" are the source.
 
 import type { Caller } from '../core/callers.ts';
@@ -16,11 +16,11 @@ import { makeClientCertificate, makeSerial, type RevocationReason, validityFrom 
 import type { CertifiedKey } from './keys.ts';
 import { type BundleRequest, BundleThread } from './pkcs12.ts';
 
-/** The contract: draws so many serials before it gives up. */
+/** The contract: issuing draws this many serials before it gives up. */
 const SERIAL_ATTEMPTS = 5;
 
 interface IssuingParts extends Pick<SharedParts, 'config' | 'store' | 'audit' | 'clock' | 'random' | 'log'> {
-  /** Needed where a request has a `spend`. The operator does no work, and has none. */
+  /** Needed where a request has a `spend`. Absent for the operator, who does no work. */
   readonly challenges?: Pick<Challenges, 'refusal'>;
 }
 
@@ -37,16 +37,16 @@ export type Issued = MadeCertificate & { readonly isAdmin: boolean };
 
 export type CertificateRecord = Certificate & { readonly status: ReturnType<typeof statusOf> };
 
-/** Some certificate was issued before the one that was to be the first; nothing was issued now. */
+/** There was a certificate before the one that was to be the first, so nothing was issued. */
 export class NotFirstError extends Error {}
 
-/** A `before` that fails leaves nothing behind: it runs with the certificate before that is recorded. */
+/** `before` gets the certificate before it is recorded, so a `before` that fails leaves nothing behind. */
 export async function issueCertificate(
   parts: IssuingParts, request: IssueRequest, authority: SigningAuthority,
   before?: (made: MadeCertificate) => Promise<void>,
 ): Promise<Issued> {
   try {
-    // To NSS it would be its own issuer, and that of the revocation list.
+    // NSS would take the certificate for its own issuer, and for the issuer of the revocation list.
     const isIssuersName = request.renews === undefined && request.commonName === authority.commonName;
     if (isIssuersName) throw new Refusal('commonNameInvalid', { hint: 'this is the name of the authority' });
     for (let attempt = 1; attempt <= SERIAL_ATTEMPTS; attempt += 1) {
@@ -120,7 +120,7 @@ export function presentCertificate(record: CertificateRecord): object {
   return { serial, ...presentIssued(record), status, issued_to: issuedTo, is_admin: isAdmin };
 }
 
-/** What is said alike of the authority's certificate and of those that it issues. */
+/** What answers say in the same way of the authority's certificate and of those that it issues. */
 export function presentIssued(
   { commonName, fingerprint, createdAt, expiresAt }: Omit<StoredAuthority, 'certificate' | 'lockedKey'>,
 ): object {
@@ -129,7 +129,7 @@ export function presentIssued(
 
 type Revoker = { readonly caller: Caller; readonly requester: Requester };
 
-/** Also checked before the body is read. A holder who repeats the call, and is anonymous by now, sees it is revoked. */
+/** Also called before the body is read. A holder who repeats the call is anonymous by now, but sees it is revoked. */
 export async function requireRevocable(
   { store }: Pick<IssuingParts, 'store'>, serial: string, { caller, requester }: Revoker,
 ): Promise<Certificate> {
@@ -145,7 +145,7 @@ export async function requireRevocable(
   return certificate;
 }
 
-/** Refuses whoever neither obtained nor holds it. */
+/** Refuses a caller who neither obtained nor holds the certificate. */
 export async function revokeCertificate(
   parts: Pick<IssuingParts, 'store' | 'audit' | 'clock'>, serial: string, revoker: Revoker,
   reason: RevocationReason | null,
@@ -175,7 +175,7 @@ export class Bundles {
 
   constructor(clock: Clock) {
     const waiting = { maxWaitMs: BUNDLE_WAIT_MS, clock };
-    // The thread has the next one already when it is done with one: this thread may be busy then.
+    // With 2 the bundle thread has its next job when it ends one, even if this thread is busy at that moment.
     this.#quick = new WorkQueue({ ...waiting, concurrency: 2, maxWaiting: BUNDLES_WAITING });
     this.#slow = new WorkQueue({ ...waiting, concurrency: 1, maxWaiting: SLOW_BUNDLES_WAITING });
   }
@@ -188,7 +188,7 @@ export class Bundles {
     return inTurn(this.#slow, clientAddress, () => thread.make(request).finally(() => thread.close()));
   }
 
-  /** Bundles that are not done are not made. */
+  /** Bundles that are not done by now fail. */
   close(): void {
     this.#closing.abort();
   }

@@ -19,7 +19,7 @@ export type PrivateKey = KeyObject;
 
 export type Authority = Readonly<{ certificate: Uint8Array; privateKey: PrivateKey }>;
 
-/** A public key to certify (SubjectPublicKeyInfo in DER); and the key itself, to be proved, where it was made here. */
+/** A public key to certify (SubjectPublicKeyInfo in DER), and its private key, to check the result, if made here. */
 export type CertifiedKey = Readonly<{ spki: Uint8Array; privateKey?: PrivateKey }>;
 
 const generate = promisify(nodeGenerateKeyPair);
@@ -71,7 +71,7 @@ export async function encryptPrivateKey(key: PrivateKey, encrypt: Encrypt): Prom
   return seq(algorithm, octetString(ciphertext));
 }
 
-/** The key that lockPrivateKey locked, proved to be the certificate's. AuthorityKeyError whatever is wrong. */
+/** The key that lockPrivateKey locked, proved to be the certificate's. AuthorityKeyError for whatever goes wrong. */
 export async function unlockPrivateKey(locked: Uint8Array, password: string, certificate: Uint8Array) {
   try {
     const [algorithm, ciphertext] = components(readDer(locked), TAGS.sequence, TAGS.octetString);
@@ -82,7 +82,7 @@ export async function unlockPrivateKey(locked: Uint8Array, password: string, cer
     secretBytes.fill(0);
     if (new X509Certificate(certificate).checkPrivateKey(privateKey)) return privateKey;
   } catch {
-    // Which step failed would tell a guesser how close the guess was.
+    // The error hides which step failed: that would tell a guesser how close the guess was.
   }
   throw new AuthorityKeyError('the private key of the authority cannot be unlocked: wrong password, or damaged');
 }
@@ -98,7 +98,7 @@ const SALT_BYTES = 16;
 export type Encrypted = Awaited<ReturnType<typeof encryptPbes2>>;
 export type Encrypt = (plaintext: Uint8Array) => Promise<Encrypted>;
 
-/** Under the UTF-8 of the password, with a new salt and iv. The key is derived on the thread pool. */
+/** Encrypts under the UTF-8 of the password, with a new salt and iv. Derives the key on the thread pool. */
 export async function encryptPbes2(plaintext: Uint8Array, password: string, iterations: number, random: RandomBytes) {
   const salt = random(SALT_BYTES);
   const iv = random(IV_BYTES);
@@ -121,7 +121,7 @@ function readPbes2Parameters(algorithm: DerElement) {
   const [{ content: salt }, iterationCount] = components(pbkdf2, octets, count, sequence);
   const [, { content: iv }] = components(scheme, oid, octets);
   const iterations = integerValue(iterationCount);
-  // What was skipped above is compared by writing it again.
+  // The fields skipped above are checked too: the whole is encoded again and compared.
   const isOurs = isEncoding(algorithm, pbes2Algorithm(salt, iterations, iv));
   if (!isOurs || iterations > MAX_ITERATIONS) throw new DerError('unsupported encryption');
   return { salt, iterations, iv };
@@ -140,10 +140,10 @@ function base64Lines(der: Uint8Array): string {
   return Buffer.from(der).toString('base64').replace(/.{1,64}/g, '$&\n');
 }
 
-/** Whole lines; so many take a millisecond. */
+/** A whole number of lines; this many take a millisecond. */
 const BYTES_A_TURN = 2000 * 48;
 
-/** The same in ASCII, of megabytes, without holding the event loop up. */
+/** Like encodePem, but returns ASCII bytes, and does not hold the event loop up for megabytes of DER. */
 export async function encodeLongPem(label: PemLabel, der: Uint8Array): Promise<Uint8Array> {
   const pieces = [Buffer.from(`-----BEGIN ${label}-----\n`)];
   for (let at = 0; at < der.length; at += BYTES_A_TURN) {
@@ -184,7 +184,7 @@ export function readCertificationRequest(pem: string): Uint8Array {
   }
   const key = orUndefined(() => createPublicKey({ key: Buffer.from(spki.encoding), format: 'der', type: 'spki' }));
   if (key === undefined) throw invalid('csr must hold a public key that is a point of P-384 (secp384r1)');
-  // Not SHA-384 alone, as with ours: openssl takes SHA-256 unless told otherwise, whatever the curve.
+  // SHA-384 alone, which our client certificates have, would not do: openssl's default is SHA-256 for any curve.
   const [digest] = Object.entries(ECDSA_WITH).find(([, known]) => isEncoding(signatureAlgorithm, known)) ?? [];
   if (digest === undefined) throw invalid('csr must be signed with ECDSA and SHA-256, SHA-384 or SHA-512');
   if (!isEcdsaSignature(digest, key, info.encoding, signature)) {

@@ -1,4 +1,4 @@
-// The certificate authority as the rest of the service has it. Its code is loaded at start where there is a password
+// The certificate authority as the rest of the service sees it. Its code is loaded at start where there is a password
 // for it, else by the first request that needs it: most services never issue a certificate.
 
 import type { Handler } from '../http/engine/reply.ts';
@@ -26,7 +26,7 @@ export class LazyAuthority {
     this.handlers = Object.fromEntries(ROUTES.map((name) => [name, handlerOf(name)])) as LazyAuthority['handlers'];
   }
 
-  /** Before anybody is served. TLS also trusts an authority that a command of the operator makes or renews later. */
+  /** Called before anybody is served. TLS also trusts an authority that an operator's command makes or renews later. */
   async begin(): Promise<void> {
     if (this.#parts.config.pkiCaPassword !== '') await this.#load();
     if (this.#parts.tls === undefined) return;
@@ -34,21 +34,21 @@ export class LazyAuthority {
     this.#watch = setInterval(() => void this.#trustFound(), WATCH_INTERVAL_MS);
   }
 
-  /** See Authorities; nothing where the code is not loaded. */
+  /** See Authorities; does nothing while the code is not loaded. */
   async checkKey(): Promise<void> {
     await this.#room?.authorities.checkKey();
   }
 
-  /** Why nobody can register, in words for callers, as far as it is known: the key is tried by checkKey. */
+  /** Why nobody can register, in words for callers, as far as is known: to have the key tried, call checkKey. */
   async whyUnavailable(): Promise<string | undefined> {
     if (this.#parts.config.registerBy === 'off') return REGISTRATION_CLOSED;
-    // A command of the operator may have renewed it since, or given its key the password.
+    // An operator's command may have renewed the authority since, or changed the key's password to this one.
     if (this.#room?.authorities.whyUnavailable() !== undefined) await this.checkKey();
     if (this.#room !== undefined) return this.#room.authorities.whyUnavailable();
     return whyUnavailable(this.#parts.config.pkiCaPassword !== '', false, true);
   }
 
-  /** Makes the revocation list that is due, where anybody ever asked for one; whoever asks is told of a failure. */
+  /** Makes a new revocation list if one is due and one exists. Ignores failures: requests for the list report them. */
   async renewRevocationList(): Promise<void> {
     const findCrl = async () => this.#parts.store.read.findCrl();
     const list = await findCrl().catch(() => undefined);
@@ -64,7 +64,7 @@ export class LazyAuthority {
     (await this.#loading?.catch(() => undefined))?.bundles.close();
   }
 
-  /** When it fails, the certificate before stays: others report a failing storage, or a certificate that is damaged. */
+  /** If this fails, TLS keeps the certificate that it has: others report a failing storage or a damaged certificate. */
   async #trustFound(): Promise<void> {
     const { store, tls } = this.#parts;
     const findAuthority = async () => store.read.findAuthority();
@@ -75,7 +75,7 @@ export class LazyAuthority {
     return (this.#loading ??= import('./handlers.ts').then(({ createRoom }) => (
       this.#room = createRoom(this.#parts)
     )).catch((error: unknown) => {
-      // Such as EMFILE: the next request may find files to be had again.
+      // The reason may be one that passes, such as EMFILE, so let the next request try again.
       this.#loading = undefined;
       throw error;
     }));

@@ -18,7 +18,7 @@ export interface BundleRequest {
   readonly authority: Uint8Array;
   readonly commonName: string;
   readonly profile: BundleProfile;
-  /** Empty, or as isBundlePassword takes it. */
+  /** Empty, or a password that isBundlePassword accepts. */
   readonly password: string;
 }
 
@@ -30,10 +30,10 @@ export function isBundlePassword(text: string): boolean {
 
 export const MAX_PASSWORD_LENGTH = 1024;
 
-/** What the thread is sent. It answers on the port: with the bundle, or with the error that there was. */
+/** What the thread is sent. It answers on the port, with the bundle or with the error. */
 export type BundleJob = { readonly request: BundleRequest; readonly port: MessagePort };
 
-/** Makes bundles in a thread that is started when it is first needed, until the signal. */
+/** Makes bundles in a thread that starts when it is first needed, until the signal aborts. */
 export class BundleThread {
   readonly #signal: AbortSignal;
   #worker: Worker | undefined;
@@ -46,7 +46,7 @@ export class BundleThread {
   async make(request: BundleRequest): Promise<Uint8Array> {
     this.#signal.throwIfAborted();
     this.#worker ??= this.#start();
-    // Its own port, which closes when the thread ends, and keeps the process alive while it is open.
+    // Each request has its own port, which closes when the thread ends, and keeps the process alive while it is open.
     const { port1, port2: port } = new MessageChannel();
     this.#worker.postMessage({ request, port } satisfies BundleJob, [port]);
     const answer = await new Promise<unknown>((resolve) => {
@@ -68,7 +68,7 @@ export class BundleThread {
     return worker.on('error', drop).on('exit', drop);
   }
 
-  /** Ends the thread, and with it what is not done. The next request gets a new one. */
+  /** Ends the thread, so that bundles that are not done fail. The next request starts a new thread. */
   async close(): Promise<void> {
     const worker = this.#worker;
     this.#worker = undefined;
@@ -76,13 +76,13 @@ export class BundleThread {
   }
 }
 
-/** An empty password protects nothing at any count, and .NET opens such a bundle up to 600 000 iterations in all. */
+/** An empty password protects nothing at any count, and .NET opens such a bundle up to 600 000 iterations in total. */
 const EMPTY_PASSWORD_ITERATIONS = 2048;
 
-/** As many as .NET takes in one place (Pkcs12LoaderLimits.IndividualKdfIterationLimit). */
+/** The most that .NET accepts for one derivation (Pkcs12LoaderLimits.IndividualKdfIterationLimit). */
 const PASSWORD_ITERATIONS = 300_000;
 
-/** An HMAC with this hash, which is also that of PKCS #12's own key derivation. */
+/** The hash of the HMAC, which PKCS #12's own key derivation uses too. */
 const MACS = {
   modern: { digest: 'sha256', digestOid: OIDS.sha256, macBytes: 32, saltBytes: 16 },
   compat: { digest: 'sha1', digestOid: OIDS.sha1, macBytes: 20, saltBytes: 8 },
@@ -93,7 +93,7 @@ export async function makeBundle(request: BundleRequest, random: RandomBytes): P
   const { profile, password, certificate, privateKey, authority, commonName } = request;
   const iterations = password === '' ? EMPTY_PASSWORD_ITERATIONS : PASSWORD_ITERATIONS;
   const { digest, digestOid, macBytes, saltBytes } = MACS[profile];
-  // RFC 7292 appendix B.1: UTF-16 with two zero bytes at the end, which are all that there is of an empty password.
+  // RFC 7292 appendix B.1: UTF-16 with two zero bytes at the end, so an empty password is these two bytes.
   const kdf = { digest, password: utf16be(`${password}\0`), iterations };
   const encrypt: Encrypt = (plaintext) => (profile === 'modern'
     ? encryptPbes2(plaintext, password, iterations, random)
@@ -155,7 +155,7 @@ export const KDF_IDS = { key: 1, iv: 2, mac: 3 } as const;
 export interface KdfRequest {
   readonly digest: 'sha1' | 'sha256';
   readonly id: (typeof KDF_IDS)[keyof typeof KDF_IDS];
-  /** With its two zero bytes at the end: of length 0 it is no password at all. */
+  /** With its two zero bytes at the end: length 0 would mean no password at all. */
   readonly password: Uint8Array;
   readonly salt: Uint8Array;
   readonly iterations: number;
@@ -169,11 +169,11 @@ const BLOCK_BYTES = 64;
 /** The derived bytes. The letters are those of appendix B.2; its numbered steps stand in the comments. */
 export function pkcs12Kdf({ digest, id, password, salt, iterations, size }: KdfRequest): Uint8Array {
   if (!Number.isInteger(iterations) || iterations < 1) throw new RangeError(`no iteration count: ${iterations}`);
-  // 1 to 4.
+  // Steps 1 to 4.
   const D = new Uint8Array(BLOCK_BYTES).fill(id);
   const I = Buffer.concat([fillBlocks(salt), fillBlocks(password)]);
   const derived: Uint8Array[] = [];
-  // 5 and 6: one block of hash output a turn, until there are enough.
+  // Steps 5 and 6: one hash output a turn, until there are enough bytes.
   for (let derivedBytes = 0; derivedBytes < size; ) {
     let A = hash(digest, Buffer.concat([D, I]), 'buffer');
     for (let iteration = 1; iteration < iterations; iteration += 1) A = hash(digest, A, 'buffer');
@@ -181,11 +181,11 @@ export function pkcs12Kdf({ digest, id, password, salt, iterations, size }: KdfR
     derivedBytes += A.length;
     addToBlocks(I, Buffer.alloc(BLOCK_BYTES, A));
   }
-  // 7 and 8.
+  // Steps 7 and 8.
   return Buffer.concat(derived, size);
 }
 
-/** Steps 2 and 3: repeated to fill whole blocks; nothing stays nothing. */
+/** Steps 2 and 3: repeats the bytes to fill whole blocks; no bytes stay no bytes. */
 function fillBlocks(bytes: Uint8Array): Uint8Array {
   return Buffer.alloc(BLOCK_BYTES * Math.ceil(bytes.length / BLOCK_BYTES), bytes);
 }

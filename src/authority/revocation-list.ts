@@ -1,4 +1,4 @@
-// The certificate revocation list (RFC 5280 section 5), made anew after a revocation and before half its life is over.
+// The certificate revocation list (RFC 5280 section 5), made anew after a revocation and once half its life is over.
 // Whether one is due is read from the store, so that revocations from the command line count too.
 
 import { setImmediate } from 'node:timers/promises';
@@ -36,18 +36,18 @@ export class RevocationList {
     this.#parts = parts;
   }
 
-  /** The list of this moment, the same object while it is. Refuses when there is none, and none can be made. */
+  /** The current list, the same object as long as it is current. Refuses when there is none and none can be made. */
   async current(): Promise<StoredCrl> {
-    // The one that is being made may lack what was revoked since it was begun.
+    // Wait for a list that is being made, then check it: it may lack what was revoked since its making began.
     await this.#making?.catch(() => {});
     const found = await this.#findYounger(CRL_TTL_SECONDS / 2);
     if (found !== undefined) return found;
     this.#making ??= this.#make().finally(() => (this.#making = undefined));
     try {
-      // Where another process has made one meanwhile, that one is looked at.
+      // Undefined means that another process has stored a list meanwhile: look at that one.
       return (await this.#making) ?? this.current();
     } catch (error) {
-      // One that names all that are revoked is good to the end of its life.
+      // A list that names all that are revoked is good to the end of its life.
       const good = await this.#findYounger(CRL_TTL_SECONDS);
       if (good === undefined) throw error;
       return good;
@@ -62,21 +62,21 @@ export class RevocationList {
     const { store, clock } = this.#parts;
     const found = await this.#find();
     if (found === undefined || found.revokedCount !== (await store.read.revokedCount())) return undefined;
-    // Verifiers refuse a list from the future, made before the host's clock was set back.
+    // Verifiers refuse a list from the future, such as one made before the host's clock was set back.
     const ageSeconds = unixSeconds(clock) - found.thisUpdate;
     return ageSeconds >= 0 && ageSeconds < maxAgeSeconds ? found : undefined;
   }
 
-  /** Undefined when another process has kept one of the same number meanwhile. */
+  /** Undefined when another process has stored a list of this number, or of a larger one, meanwhile. */
   async #make(): Promise<StoredCrl | undefined> {
     const { authorities, store, clock } = this.#parts;
     const authority = await authorities.signing();
     const before = await this.#find();
-    // Counted before they are read, so that a revocation meanwhile makes this list outdated.
+    // Counted before the entries are read, so that a revocation meanwhile makes this list outdated.
     const revokedCount = await store.read.revokedCount();
     const nowSeconds = unixSeconds(clock);
     const thisUpdate = nowSeconds - BACKDATE_SECONDS;
-    // At least the time, so that no number is used twice after an older database was restored.
+    // At least the current time, so that no number is used twice after an older database was restored.
     const number = Math.max((before?.number ?? 0) + 1, nowSeconds);
     const revoked = entriesSince(Math.min(before?.thisUpdate ?? -Infinity, thisUpdate), store);
     const made = { number, thisUpdate, revokedCount, der: await makeCrl({ number, thisUpdate, revoked }, authority) };
@@ -85,7 +85,7 @@ export class RevocationList {
   }
 }
 
-/** An entry stays until it was on a list that began after its certificate's end (RFC 5280 section 3.3). */
+/** An entry stays until it was on a list whose thisUpdate is after the certificate's end (RFC 5280 section 3.3). */
 async function* entriesSince(lastUpdate: number, { read }: RevocationListParts['store']) {
   for await (const certificate of listRevoked(read)) {
     if (Math.max(certificate.expiresAt, certificate.revokedAt!) >= lastUpdate) yield certificate;
@@ -97,7 +97,7 @@ export type RevokedCertificate = Pick<Certificate, 'serial' | 'revokedAt'> & Par
 
 type Revoked = Iterable<RevokedCertificate> | AsyncIterable<RevokedCertificate>;
 
-/** In DER; `number` is above that of every list before (section 5.2.3). A RangeError for what can't be encoded. */
+/** In DER; `number` must be above that of all lists before (section 5.2.3). A RangeError for what can't be encoded. */
 export async function makeCrl(
   { number, thisUpdate, revoked }: { number: number; thisUpdate: number; revoked: Revoked },
   { certificate, privateKey }: Authority,
@@ -106,7 +106,7 @@ export async function makeCrl(
   const entries = await revokedCertificates(revoked);
   // revokedCertificates MUST be absent when there are none (section 5.1.2.6).
   const list = entries.length === 0 ? [] : [seq(...entries)];
-  // It may be megabytes, which seq and signed copy once more each.
+  // The list may be megabytes, and seq and signed each copy it once more, so let other work run first.
   await setImmediate();
   // TBSCertList (section 5.1), its fields in their order.
   const tbsCertList = seq(
@@ -119,7 +119,7 @@ export async function makeCrl(
   return signed(tbsCertList, privateKey, 'sha384');
 }
 
-/** The entries, many in one piece: a hundred thousand are copied faster like that, and fit an argument list. */
+/** The entries, joined into few pieces: a hundred thousand are copied faster so, and fit an argument list. */
 async function revokedCertificates(revoked: Revoked): Promise<Uint8Array[]> {
   const pieces: Uint8Array[] = [];
   let entries: Uint8Array[] = [];

@@ -1,5 +1,5 @@
-// Larger content in a cluster: who writes or reads it, on whichever host, holds it by a lease with an end. No host
-// removes what another one holds, and what a host that has died has held is removed when its leases are over.
+// Larger content in a cluster: a host holds the content that it writes or reads by a lease that ends. No host removes
+// what another one holds; what a dead host held is removed when its leases have ended.
 
 import type { Log } from '../core/events.ts';
 import { addTo, type Awaitable, type Clock, unixSeconds } from '../core/time.ts';
@@ -9,18 +9,18 @@ import { CHUNK_BYTES, type Database, describe, type UploadQuota } from '../store
 import { createChunkBuffers } from '../store/writer.ts';
 import type { ClusterWriter } from './writer.ts';
 
-/** As long as a host that has died keeps content from being removed. */
+/** For this long a host that has died keeps content from being removed. */
 const LEASE_SECONDS = 60;
 const RENEW_MS = LEASE_SECONDS * 1000 / 4;
 
-/** An answer that was lost is asked for within seconds. */
+/** How long claims are kept: if an answer is lost, it is asked for again within seconds. */
 const CLAIM_SECONDS = 600;
 
-/** In one command: rows of the sweep, chunks that go. */
+/** The most that one command removes: claims in a sweep, chunks of a content. */
 const SWEEP_ROWS = 1000;
 const DISCARD_CHUNKS = 8;
 
-/** The lease of the one host that cleans up: it comes by every minute, and keeps it then. */
+/** The lease of the one host that cleans up. That host takes it anew every minute, and so keeps it. */
 const CLEANUP = 'cleanup';
 const CLEANUP_SECONDS = 120;
 
@@ -38,14 +38,14 @@ export function leaseCommands(db: Database, host: string, clock: Clock) {
   const giveUp = db.prepare('DELETE FROM leases WHERE name = :name AND host = :host');
   const giveUpAll = db.prepare('DELETE FROM leases WHERE host = :host');
   const until = (seconds = LEASE_SECONDS): number => unixSeconds(clock) + seconds;
-  // The time is in no statement: with slow nodes it would be another one each time that the rule is rehearsed.
+  // The time is not part of the statement: with slow nodes each rehearsal would have another time, and so miss again.
   const isHeld = (name: string) => Number(held.get({ name, host })?.['until'] ?? 0) > unixSeconds(clock);
   const hold = (name: string, promised = 0, seconds = LEASE_SECONDS): boolean => {
     take.run({ name, host, until: until(seconds), promised });
     return true;
   };
   return {
-    /** Room for what is declared is reserved with the first chunk, in the database, since other hosts write too. */
+    /** The first chunk reserves room for all that is declared. This is in the database, since other hosts write too. */
     writeChunk: (chunk: Parameters<typeof writeChunk>[0]): boolean => {
       const { contentId, position, bytes: { length }, quota } = chunk;
       const declaredBytes = quota?.declaredBytes ?? 0;
@@ -57,9 +57,9 @@ export function leaseCommands(db: Database, host: string, clock: Clock) {
       hold(contentId, promised);
       return writeChunk({ ...chunk, quota: null });
     },
-    /** What another host holds counts as gone: its last holder, or the sweep, removes it. */
+    /** Content that another host holds counts as gone: its last holder, or the cleanup, removes it. */
     discardChunks: (step: Parameters<typeof discardChunks>[0]) => isHeld(step.contentId) || discardChunks(step),
-    /** Whether a paste has the content: then it stays until it is let go. */
+    /** Whether a paste has the content; if so, it stays until this host lets go of it. */
     holdContent: (contentId: string) => isAdopted(contentId) && hold(contentId),
     /** Whether the content has no paste. */
     letGoOfContent: (contentId: string): boolean => {
@@ -67,14 +67,14 @@ export function leaseCommands(db: Database, host: string, clock: Clock) {
       return orphaned.get({ contentId }) !== undefined;
     },
     renewLeases: (names: readonly string[]) => void renew.run({ host, until: until(), names: JSON.stringify(names) }),
-    /** Whether this host is the one that cleans up. No other version changes the tables while one serves. */
+    /** Whether this host cleans up. The lease `serving` keeps other versions from changing the tables meanwhile. */
     lead: (_: null) => hold('serving', 0, CLEANUP_SECONDS) && !isHeld(CLEANUP) && hold(CLEANUP, 0, CLEANUP_SECONDS),
     leave: (_: null) => void giveUpAll.run({ host }),
     sweep: prepareSweep(db),
   };
 }
 
-/** Removes leases and claims that have run out; whether there may be more. */
+/** Removes leases and claims that have run out. Gives whether there may be more. */
 function prepareSweep(db: Database) {
   const leases = db.prepare('DELETE FROM leases WHERE until <= :nowSeconds');
   const claims = prepareChange(db, {
@@ -97,23 +97,23 @@ interface Parts {
 
 export function createClusterContents({ run, readChunk, log }: Parts) {
   const chunks = createChunkBuffers();
-  // Leases run out by themselves.
+  // Only logged, since leases run out by themselves.
   const noteFailure = (error: unknown): void => {
     const details = { reason: describe(error) };
     log({ level: 'warning', logger: 'store', event: 'lease not written', outcome: 'failure', details });
   };
   const there = { borrow: readChunk, giveBack: () => {}, copy: () => 0 };
-  /** How many here write or read which content. */
+  /** How many writers and readers on this host hold which content. */
   const holders = new Map<string, number>();
   const step = (contentId: string): Promise<boolean> => run('discardChunks', { contentId, limit: DISCARD_CHUNKS });
   const [discards, ofUploads] = [createDiscards(step, log), createDiscards(step, log)];
   const renewal = setInterval(() => {
-    // Not what it failed to let go of: that lease runs out.
+    // A lease that this host failed to give up is not renewed: it runs out.
     const held = [...holders.keys()];
     if (held.length > 0) run('renewLeases', held).catch(noteFailure);
   }, RENEW_MS).unref();
 
-  /** Content that others here hold goes when the last of them lets go. */
+  /** Leaves out content that others on this host hold: it goes when the last of them lets go. */
   const release = (contentIds: readonly string[], removal = discards): Promise<void> => (
     removal.add(contentIds.filter((id) => !holders.has(id)))
   );
@@ -132,7 +132,7 @@ export function createClusterContents({ run, readChunk, log }: Parts) {
       },
       async open(contentId: string): Promise<ContentReader | undefined> {
         addTo(holders, contentId, 1);
-        // After an error too: its answer may be what was lost.
+        // Lets go after an error too: the content may be held, and only the answer was lost.
         using held = new DisposableStack();
         held.defer(() => void letGo(contentId));
         if (!(await run('holdContent', contentId))) return undefined;

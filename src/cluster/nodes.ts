@@ -1,6 +1,6 @@
-// The nodes of rqlite (https://rqlite.io/docs/api/): requests go to the one that led last, then to whom a node names as
-// the leader, or to the others. Once all were asked, one that follows may pass it on. What no answer came for may have
-// been carried out, and is asked for again: writer.ts asks in a way that has it done once.
+// The nodes of rqlite (https://rqlite.io/docs/api/): requests go to the one that led last, then to the leader that a
+// node names, or to the others. Once all were asked, a follower may pass it on. A request without an answer may have
+// been carried out, and is sent again: writer.ts makes sure that a repeated request takes effect once.
 
 import { Agent as HttpAgent, request as httpRequest, type RequestOptions } from 'node:http';
 import { Agent as HttpsAgent, request as httpsRequest } from 'node:https';
@@ -14,26 +14,26 @@ import { unavailable } from '../store/store.ts';
 /** A statement with the values of its named parameters, as /db/execute and /db/query take it. */
 export type Statement = readonly [sql: string, values: Readonly<Record<string, string | number | null>>];
 
-/** What came of a statement; of several in one transaction, the last is the one that failed. */
+/** The result of a statement. If a transaction fails, the last result is that of the statement that failed. */
 export interface Result {
   readonly error?: string;
   readonly last_insert_id?: number;
   readonly values?: readonly (readonly unknown[])[];
 }
 
-/** Longer than nodes take to elect another leader: two to three seconds here, once the one before is silent. */
+/** Longer than nodes take to elect another leader: two to three seconds here, once the old leader is silent. */
 export const DEADLINE_MS = 10_000;
 
-/** A leader that is silent for so long may be none any more. */
+/** A leader that is silent for this long may not lead any more. */
 const SILENCE_MS = 2000;
 
-/** A node makes the whole copy before the first byte of it comes; and takes in all of one before it answers. */
+/** A node makes a whole copy before it sends the first byte, and takes in a whole file before it answers. */
 const COPY_SILENCE_MS = 60_000;
 const LOAD_MS = 600_000;
 
-/** Before a node is asked once more. */
+/** The pause before a node is asked again. */
 const PAUSE_MS = 50;
-/** Those that answer are asked for so long before one that was silent: by then they know another leader, if any. */
+/** For this long, nodes that answer are asked before one that was silent: by then they know a new leader, if any. */
 const OTHERS_MS = 2000;
 
 /** Far more than 8 chunks of content, which come in hexadecimal, or a list of a hundred thousand certificates. */
@@ -41,11 +41,11 @@ const MAX_ANSWER_BYTES = 128 * MIB;
 
 const [LATE, SILENT] = ['no answer in time', 'silent'];
 
-/** How the tables' `guards` refuse; and SQLite, where the node that leads has no room: never to be asked for again. */
+/** Errors of `guards`, and of SQLite when the leader's disk is full. What failed with FULL is never asked for again. */
 export const STALE = 'stale';
 export const FULL = /disk is full/;
 
-/** Claims are numbered, each change has one, and the last is not removed: who has a lower number lacks changes. */
+/** Each change has a numbered claim, and the newest is never removed: a node with a lower number lacks changes. */
 const NEWEST: Statement = ['SELECT coalesce(max(rowid), 0) FROM claims', {}];
 const LACKING = 'the node that leads lacks changes, as if its disk was full: restart it, or have it join anew';
 
@@ -58,10 +58,10 @@ export class Nodes implements Disposable {
   #leader = 0;
   /** The newest claim that this host has seen. */
   #seen = 0;
-  /** Nothing is asked after that. */
+  /** No node is asked after this moment. */
   #endMs = Infinity;
 
-  /** Throws ConfigError for a port that there is not, and a certificate file that can't be read. */
+  /** Throws ConfigError for an invalid host or port, and for a certificate file that can't be read. */
   constructor(config: Config, clock: Clock) {
     const { hasTls, user, places } = nodesOf(config)!;
     const headers = user === undefined ? {} : { auth: `${user}:${config.clusterPassword}` };
@@ -78,12 +78,12 @@ export class Nodes implements Disposable {
     });
   }
 
-  /** One transaction, on the disks of most nodes when this resolves; then the last result may be an error. */
+  /** Runs one transaction. When this resolves, it is on the disks of most nodes, or the last result is an error. */
   execute(statements: readonly Statement[]): Promise<readonly Result[]> {
     return this.#resultsOf('/db/execute?transaction&redirect', statements, DEADLINE_MS);
   }
 
-  /** A result for each. `weak` may be old, which who changes something checks; rqlite 8.26 has no `linearizable`. */
+  /** A result for each. `weak` ones may be old, so changes check what they read; rqlite 8.26 has no `linearizable`. */
   async query(statements: readonly Statement[], level: 'weak' | 'strong', deadlineMs = DEADLINE_MS) {
     const results = await this.#resultsOf(`/db/query?level=${level}&redirect`, statements, deadlineMs);
     const failed = results.find(({ error }) => error !== undefined);
@@ -91,7 +91,7 @@ export class Nodes implements Disposable {
     return results.map(({ values }) => values ?? []);
   }
 
-  /** As they are now. Rejects where the node that leads lacks changes: its disk was full, which it passes over. */
+  /** Reads the present state. Rejects if the leader lacks changes, which it passes over while its disk is full. */
   async read(statements: readonly Statement[], deadlineMs?: number) {
     const seen = this.#seen;
     if (seen === 0) return this.query(statements, 'strong', deadlineMs);
@@ -102,19 +102,19 @@ export class Nodes implements Disposable {
     return found;
   }
 
-  /** As execute, of claims with what they change; it changes nothing where the node lacks what this host has seen. */
+  /** Like execute, for claims with their changes; changes nothing and rejects if the node lacks what this host saw. */
   async commit(claims: readonly Statement[]): Promise<readonly Result[]> {
     const guard: Statement = [`INSERT INTO guards SELECT (${NEWEST[0]}) >= :seen`, { seen: this.#seen }];
     const [seen, ...results] = await this.execute([guard, ...claims]);
     if (seen?.error === STALE) throw unavailable(LACKING);
     const { error } = results.at(-1) ?? seen!;
     if (error === undefined) this.#seen = Math.max(this.#seen, results[0]?.last_insert_id ?? 0);
-    // The others may have had room: they soon know what they have carried out, and nothing is asked before that.
+    // Other nodes may have had room: they soon know what they have carried out, so this waits and then asks them.
     else if (FULL.test(error)) await setTimeout(4 * PAUSE_MS).then(() => this.look());
     return results.length === 0 ? [seen!] : results;
   }
 
-  /** Asks each node for itself: whoever leads must have come as far. Those `behind` are silent, or not at `since`. */
+  /** Asks each node how far it is: the leader must be as far as any. Those `behind` are silent, or not at `since`. */
   async look(since = 0) {
     const body = Buffer.from(JSON.stringify([NEWEST]));
     const behind = await Promise.all(this.#options.map(async ({ name }, node) => {
@@ -130,17 +130,17 @@ export class Nodes implements Disposable {
   /** A copy of the whole database, as a file of SQLite in pieces. */
   async copy(): Promise<AsyncIterable<Uint8Array>> {
     for (const endMs = this.#clock.monotonicMs() + COPY_SILENCE_MS; ; await setTimeout(PAUSE_MS)) {
-      // The node that has answered this leads, or passes on what the leader says, and lacks nothing.
+      // The node that answers this leads, or passes on what the leader says, and lacks no changes.
       await this.read([['SELECT 1', {}]]);
       const copy = await this.#askForCopy();
       if (typeof copy !== 'string') return copy;
-      // That is what it says while it makes a snapshot, or another copy.
+      // A node answers 500 while it makes a snapshot, or another copy.
       const isBusy = copy === '500' && this.#clock.monotonicMs() < endMs;
       if (!isBusy) throw unavailable(`a node gave no copy (${copy})`);
     }
   }
 
-  /** Or why there is none. */
+  /** A copy, or why there is none. */
   #askForCopy(): Promise<AsyncIterable<Uint8Array> | string> {
     const { promise, resolve } = Promise.withResolvers<AsyncIterable<Uint8Array> | string>();
     const options = { ...this.#options[this.#leader], path: '/db/backup', timeout: COPY_SILENCE_MS };
@@ -157,7 +157,7 @@ export class Nodes implements Disposable {
     await this.#ask('/db/load?redirect', file, LOAD_MS, (answer) => answer, LOAD_MS);
   }
 
-  /** What is under way, or comes, is given up after so long. */
+  /** Requests that are under way, or come later, are given up after this long. */
   endWithin(milliseconds: number): void {
     this.#endMs = this.#clock.monotonicMs() + milliseconds;
   }
@@ -172,7 +172,7 @@ export class Nodes implements Disposable {
     return this.#ask(path, body, deadlineMs, (answer) => resultsIn(answer, statements.length));
   }
 
-  /** Asks until a node answers as the leader. What `read` finds in an answer, or a text that says why it is none. */
+  /** Asks until a node answers as the leader. `read` gives what it finds in an answer, or a text: why there is none. */
   async #ask<Found extends object>(
     path: string, body: Uint8Array, deadlineMs: number, read: (answer: Buffer) => Found | string,
     silenceMs = SILENCE_MS,
@@ -183,12 +183,12 @@ export class Nodes implements Disposable {
     const silenceTimes = OTHERS_MS / PAUSE_MS / Math.max(1, asked.length - 1);
     for (let node = this.#leader; ; ) {
       const leftMs = Math.min(endMs, this.#endMs) - this.#clock.monotonicMs();
-      // Waiting changes no settings. Twice, since something between may have answered.
+      // Waiting mends no wrong settings. Each node is asked twice, since something between may have answered for it.
       const isHopeless = asked.every((times) => times >= 2) && [...reasons.values()].every(hintFor);
       if (leftMs <= 0 || isHopeless) throw unavailable(told(reasons));
-      // Longer after each silence: a node that is slow is not asked the same for ever.
+      // Waits longer after each silence, so that a slow node is not asked the same for ever.
       const patienceMs = silenceMs * (1 + Math.floor(asked[node]! / silenceTimes));
-      // The leader may be out of this host's reach, or have a name that is not known here.
+      // Without `redirect` a follower passes it on: the leader may be out of reach here, or have a name not known here.
       const wanted = asked.includes(0) ? path : path.replace(/[?&]redirect/, '');
       const answer = await this.#askOne(node, wanted, body, leftMs, patienceMs);
       const found = typeof answer === 'string' ? answer : read(answer);
@@ -197,9 +197,9 @@ export class Nodes implements Disposable {
         return found;
       }
       const { name } = this.#options[node]!;
-      // That the time was over says less than what came before.
+      // An earlier reason says more than that time ran out.
       if (found === LATE && reasons.has(name)) continue;
-      // In part, as it may be no node that says so.
+      // Only a part, as the text may not be that of a node.
       reasons.set(name, found.replaceAll(/[\s\p{Cc}]+/gu, ' ').trim().slice(0, 160));
       asked[node]! += found === SILENT ? silenceTimes : 1;
       const leader = placeIn(/^301 (\S+)/.exec(found)?.[1] ?? '')?.name;
@@ -212,7 +212,7 @@ export class Nodes implements Disposable {
   /** The body of an answer, or why there is none. */
   #askOne(node: number, path: string, body: Uint8Array, leftMs: number, silenceMs: number): Promise<Buffer | string> {
     const { promise, resolve } = Promise.withResolvers<Buffer | string>();
-    // However slowly it comes.
+    // The deadline holds however slowly the answer comes.
     const signal = AbortSignal.timeout(Math.ceil(leftMs));
     const fail = (error: Error) => resolve(signal.aborted ? LATE : error.message || codeOf(error));
     const options = { ...this.#options[node], path, method: 'POST', timeout: silenceMs, signal };
@@ -236,7 +236,7 @@ export class Nodes implements Disposable {
   }
 }
 
-/** `name` is to be told and compared: node:http knows no such option. */
+/** `name` is for messages and for comparing; node:http has no such option. */
 type Place = RequestOptions & { readonly name: string };
 
 function placeIn(address: string): Place | undefined {
@@ -258,23 +258,23 @@ function hintFor(reason: string): string | undefined {
   return HINTS.find(([pattern]) => pattern.test(reason))?.[1];
 }
 
-/** Why there is no answer: what came last from each, and what to change about it. */
+/** Why there is no answer: the last reason from each node, and hints what to change. */
 function told(reasons: ReadonlyMap<string, string>): string {
   const all = Array.from(reasons, ([node, reason]) => `${node}: ${reason}`).join('; ');
   const hints = new Set([...reasons.values()].map(hintFor).filter((hint) => hint !== undefined));
   return [`no node of the cluster answered as its leader (${all})`, ...hints].join('; ');
 }
 
-/** The results of so many statements; or why there are none. */
+/** The results of `count` statements, or why there are none. */
 function resultsIn(body: Buffer, count: number): readonly Result[] | string {
   try {
     const { results, error } = JSON.parse(body.toString()) as { results: readonly Result[]; error?: string };
     if (error !== undefined) return FULL.test(error) ? [{ error }] : String(error);
     const areRows = results.every(({ values = [] }) => values.every((row) => Array.isArray(row)));
-    // In a transaction nothing follows what failed.
+    // In a transaction, no result follows that of a statement that failed.
     if (areRows && (results.length === count || results.at(-1)?.error !== undefined)) return results;
   } catch {
-    // It was cut, or is of something between.
+    // The answer was cut, or comes from something between.
   }
   return 'not what a node answers';
 }

@@ -23,7 +23,7 @@ import { ClusterWriter, learn } from './writer.ts';
 export interface ConnectionOptions {
   readonly config: Config;
   readonly clock: Clock;
-  /** Names this process among those that have leases, and its commands. */
+  /** Gives a new name: for this process among those that have leases, and for each of its commands. */
   readonly newId: () => string;
   /** How far this host's clock may be from the leader's. */
   readonly maxSkewSeconds?: number;
@@ -32,7 +32,7 @@ export interface ConnectionOptions {
 
 type ClusterOptions = ConnectionOptions & { readonly log: Log };
 
-/** Clocks of hosts that differ by more are not trusted: what has expired on one would be there on another. */
+/** A clock that is further off is not trusted: what has expired on one host would still be there on another. */
 const MAX_SKEW_SECONDS = 2;
 
 const HEALTH_MS = 2000;
@@ -55,7 +55,7 @@ export async function joinNodes({ config, clock, newId, maxSkewSeconds, ifMissin
   const nodes = opening.use(new Nodes(config, clock));
   const statements = new Statements();
   await migrateNodes(nodes, ifMissing);
-  // What others have seen: whoever leads must have it.
+  // Learns the newest claim that any node has seen: the leader must have it.
   await nodes.look();
   const checkTime = (deadlineMs?: number) => requireSameTime(nodes, clock, maxSkewSeconds, deadlineMs);
   await checkTime();
@@ -68,7 +68,7 @@ export async function joinNodes({ config, clock, newId, maxSkewSeconds, ifMissin
   opening.defer(() => writer.close());
   const joined = opening.move();
   const close = () => joined.disposeAsync();
-  // It takes all commands but those about a file.
+  // The writer takes all commands except those about a file.
   const run = writer.run.bind(writer) as unknown as Writer['run'];
   return { nodes, statements, checkTime, writer, run, close };
 }
@@ -81,11 +81,11 @@ function createClusterStore(joined: Awaited<ReturnType<typeof joinNodes>>, optio
   const larger = createClusterContents({ run: writer.run.bind(writer), readChunk, log });
   const touches = new Touches((accesses) => writer.run('touchPastes', accesses), log);
   const hot = { around: <Result>(_: string, change: () => Promise<Result>) => change(), noteRemoved: () => {} };
-  // What a leader could not carry out, as on a full disk, the others may have: it is not to be obeyed any more then.
+  // On a full disk a leader misses changes that other nodes have. Looking at all nodes shows that it can't be trusted.
   const timers = [setInterval(() => void nodes.look(), FOLLOW_MS).unref()];
   let probing: Promise<boolean> | undefined;
   let seenBefore = 0;
-  // By a clock that is wrong, what is good still would be removed, for all hosts.
+  // With a wrong clock, this host would remove for all hosts what is still good.
   const lead = () => checkTime().then(() => writer.run('lead', null));
   const shared = { read: reader, touches, find: reader.findPaste, hot, share: (bytes: Uint8Array) => bytes };
   return {
@@ -106,9 +106,9 @@ function createClusterStore(joined: Awaited<ReturnType<typeof joinNodes>>, optio
       releasePages: async () => 0, optimize: async () => {}, restoreBallast: async () => true,
       checkFiles: async () => {}, fileBytes: () => ({ database: 0, wal: 0 }), writesWaiting: () => writer.waiting,
     },
-    /** Whoever asks meanwhile shares the answer: it costs an entry in the log of the nodes. */
+    /** Concurrent callers share one answer, since each answer costs an entry in the nodes' log. */
     healthy: () => probing ??= checkTime(HEALTH_MS).then(() => true, () => false).finally(() => (probing = undefined)),
-    // There are other nodes, and the one that was lost comes back.
+    // Never resolves: there are other nodes, and one that was lost comes back.
     ended: new Promise(() => {}),
     close: async () => {
       for (const timer of timers) clearInterval(timer);
@@ -121,7 +121,7 @@ function createClusterStore(joined: Awaited<ReturnType<typeof joinNodes>>, optio
   };
 }
 
-/** What has run out is removed by the one host that leads; to the others there is nothing to remove. */
+/** Only the host that leads removes what has run out. On other hosts these commands do nothing and give this answer. */
 const NOTHING_REMOVED: { readonly [Name in CommandName]?: ReturnType<Commands[Name]> } = {
   removeExpiredCertificates: { removed: 0, last: null },
   removeOldAudit: 0, removeOldSubmissions: 0, removeExpiredChallenges: 0,
@@ -130,7 +130,7 @@ const NOTHING_REMOVED: { readonly [Name in CommandName]?: ReturnType<Commands[Na
 function byOneHost(run: Writer['run'], lead: () => Promise<boolean>, checkTime: () => Promise<unknown>): Writer['run'] {
   return async (name, ...given) => {
     const nothing = NOTHING_REMOVED[name];
-    // Each host makes room for itself: it would go on refusing what it has room for, until the one that leads has.
+    // Every host makes room for itself: otherwise it would refuse pastes until the host that leads has removed some.
     if (name === 'removeExpired') await checkTime();
     return nothing === undefined || (await lead()) ? run(name, ...given) : nothing;
   };
@@ -140,7 +140,7 @@ const MARKS = `SELECT application_id, user_version, (SELECT count(*) FROM sqlite
   EXISTS (SELECT 1 FROM sqlite_schema WHERE name = 'leases')
   FROM pragma_application_id, pragma_user_version`;
 
-/** Hosts that start at once may both try: the transaction of the second one fails, as the tables are there. */
+/** Hosts that start at once may both try: the second one's transaction fails, as the tables exist. It looks again. */
 const MIGRATION_TRIES = 3;
 
 export async function findMarks(nodes: Nodes) {
@@ -157,10 +157,10 @@ async function migrateNodes(nodes: Nodes, ifMissing: ConnectionOptions['ifMissin
     const reason = tables === 0 ? undefined : whyStrange({ applicationId, version });
     if (reason !== undefined) throw new DatabaseRefusedError(`the database of the cluster ${reason}`);
     if (version === MIGRATIONS.length && isCluster) return;
-    // Who serves would go on with the tables as they were: each has a lease.
+    // A host that serves would go on with the old tables; each of them has a lease.
     const any = isCluster && (await nodes.query([['SELECT 1 FROM leases WHERE until > unixepoch()', {}]], 'strong'))[0];
     if (any && any.length > 0) throw unavailable('hosts of an earlier version serve, or did lately: stop them all');
-    // What one host has applied, another must not once more.
+    // Keeps this host from applying once more what another host has applied meanwhile.
     const guards = isCluster ? [guardOf(["SELECT user_version || '' FROM pragma_user_version", {}], `${version}`)] : [];
     const steps = [
       ...MIGRATIONS.slice(version).flat(), ...(isCluster ? [] : CLUSTER_TABLES),
@@ -171,14 +171,14 @@ async function migrateNodes(nodes: Nodes, ifMissing: ConnectionOptions['ifMissin
   }
 }
 
-/** The version of their SQLite. Rejects when none answers, or this clock, by which things expire, is too far off. */
+/** The nodes' SQLite version. Rejects if no node answers, or this clock, by which things expire, is too far off. */
 export async function requireSameTime(
   nodes: Nodes, clock: Clock, maxSkewSeconds = MAX_SKEW_SECONDS, deadlineMs?: number,
 ): Promise<string> {
   const before = clock.unixMs() / 1000;
   const [rows] = await nodes.read([["SELECT unixepoch('subsec'), sqlite_version()", {}]], deadlineMs);
   const [there, sqlite] = onlyRow(rows) as [number, string];
-  // However long the answer took: it is of a moment between.
+  // The nodes' time is of a moment between the two readings of this clock, however long the answer took.
   const [ahead, behind] = [before - there, there - clock.unixMs() / 1000];
   if (ahead <= maxSkewSeconds && behind <= maxSkewSeconds) return sqlite;
   const skew = ahead > 0 ? `${ahead.toFixed(1)} s ahead of` : `${behind.toFixed(1)} s behind`;
@@ -187,9 +187,9 @@ export async function requireSameTime(
 
 const FOLLOW_MS = 1000;
 
-/** Within about a second. For a count, what a node says that leads no more is good enough. */
+/** Within about a second. For a count, the answer of a node that no longer leads is good enough. */
 function followSpent(nodes: Nodes, statements: Statements, note: Parameters<Store['followSpent']>[0]) {
-  // Once all have been removed, rows are numbered from the start again.
+  // Row numbers start again once all rows have been removed, hence the min().
   const spent = statements.prepare(`
     SELECT newest AS row, nonce, expires_at AS expiresAt
     FROM (SELECT coalesce(max(rowid), 0) AS newest FROM spent_challenges)
@@ -204,7 +204,7 @@ function followSpent(nodes: Nodes, statements: Statements, note: Parameters<Stor
   }, () => {}), FOLLOW_MS).unref();
 }
 
-/** In one request. Chunks go apart from lookups, which would wait for their megabytes. */
+/** The most in one request. Chunks have requests of their own: lookups would have to wait for their megabytes. */
 const MAX_READS = 64;
 const MAX_CHUNKS = 8;
 const MAX_READS_UNDER_WAY = 2;
@@ -215,7 +215,7 @@ interface Reading {
   readonly reject: (error: unknown) => void;
 }
 
-/** Lookups see every change that was acknowledged, on whichever host. Those of one moment go to the nodes together. */
+/** Lookups see every change that any host acknowledged, unless `weak`. Those of one moment go to the nodes together. */
 export function createReader<Lookups extends object>(
   nodes: Nodes, statements: Statements, lookups: Lookups, level: 'weak' | 'strong' = 'strong', mostAtOnce = MAX_READS,
 ) {
@@ -231,7 +231,7 @@ export function createReader<Lookups extends object>(
         await learn(nodes, new Map(batch.flatMap(({ missing }) => [...missing])), found, level);
         for (const { resolve } of batch) resolve(found);
       } catch (error) {
-        // What waits would wait as long.
+        // What waits would wait just as long, so it is rejected as well.
         for (const { reject } of [...batch, ...waiting.splice(0)]) reject(error);
       }
     }

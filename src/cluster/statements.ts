@@ -1,19 +1,19 @@
-// The same SQL as in one process, carried out by nodes elsewhere. The rules of store/ run here without waiting: what is
-// not known yet of what they read is noted, then found, and they run again; what they change is noted. writer.ts then
-// has the nodes check in the transaction of the changes that all that was read is still so.
+// The same SQL as in one process, carried out by nodes elsewhere. The rules of store/ run here without waiting. Reads
+// whose result is not known yet are noted and looked up, and the rule runs again; changes are noted. Then writer.ts has
+// the nodes check, in the transaction of the changes, that everything that was read is still the same.
 
 import { openModel } from '../store/database.ts';
 import { CLUSTER_TABLES } from '../store/schema.ts';
 import type { Database, Statement as Prepared } from '../store/store.ts';
 import type { Statement } from './nodes.ts';
 
-/** Counted for each paste beside its content: its row, its entries in indexes. */
+/** Counted for each paste besides its content, for its row and its entries in indexes. */
 const PASTE_BYTES = 1024;
 
 /** What statements found, as the nodes give it: JSON by statement and values. */
 export type Known = Map<string, string>;
 
-/** How far a rule comes with what is known. Without anything missing, its answer and its changes are good. */
+/** How far a rule gets with what is known. If nothing is missing, its answer and its changes are good. */
 export type Rehearsal<Answer> = Notes & { readonly answer: Answer | undefined };
 
 interface Notes {
@@ -24,13 +24,13 @@ interface Notes {
 }
 
 export class Statements implements Database {
-  /** Not in pages: each node has a file of its own, and all must come to the same decision. */
+  /** Not counted in pages: each node has a file of its own, and all must come to the same decision. */
   readonly databaseBytes = `bytes + ${PASTE_BYTES} * pastes + (SELECT coalesce(sum(promised), 0) FROM leases) + (
     SELECT coalesce(sum(length(chunks.bytes)), 0)
     FROM chunks
     WHERE content_id IN (SELECT content_id FROM orphans))`;
 
-  /** In memory, and goes with whoever prepares statements here. */
+  /** Lives in memory, as long as this object. */
   readonly #model = openModel(CLUSTER_TABLES);
   #notes: Notes | undefined;
 
@@ -51,7 +51,7 @@ export class Statements implements Database {
     } as unknown as Prepared;
   }
 
-  /** Runs a rule, of which none reads what it has changed. Throws what the rule throws, unless a row was missing. */
+  /** Runs a rule; none reads what it has changed. Throws what the rule throws, unless something was missing. */
   rehearse<Answer>(known: Known, rule: () => Answer): Rehearsal<Answer> {
     const notes: Notes = { known, reads: new Map(), missing: new Map(), changes: [] };
     this.#notes = notes;
@@ -70,7 +70,7 @@ export class Statements implements Database {
     return this.#notes;
   }
 
-  /** As long as it is missing, as if there were no rows. */
+  /** A statement whose result is missing reads as if there were no rows. */
   #read(statement: Statement): string {
     const { known, reads, missing } = this.#require();
     const key = JSON.stringify(statement);
@@ -81,7 +81,7 @@ export class Statements implements Database {
   }
 }
 
-/** Refuses the transaction unless the rows are those found, in any order: each node has statistics of its own. */
+/** A guard that fails unless the rows are those found, in whatever order: it depends on each node's own statistics. */
 export function guardOf([sql, values]: Statement, found: string): Statement {
   const [now, then] = found.includes('],[') ? [sorted(`(${sql})`), sorted(':found')] : [`(${sql})`, ':found'];
   return [`INSERT INTO guards SELECT ${now} IS ${then}`, { ...values, found }];
@@ -91,7 +91,7 @@ function sorted(list: string): string {
   return `(SELECT json_group_array(value ORDER BY value) FROM json_each(${list}))`;
 }
 
-/** A statement that finds all rows as one text, the same for the same rows: blobs in hexadecimal, and what is one. */
+/** Finds all rows as one text, the same for the same rows: blobs in hexadecimal, and a letter for each value's type. */
 function inJson(sql: string, columns: number): string {
   const names = Array.from({ length: columns }, (_, index) => `c${index}`);
   const values = names.map((name) => `iif(typeof(${name}) = 'blob', hex(${name}), ${name})`);
@@ -108,7 +108,7 @@ function rowsOf(json: string): unknown[][] {
   });
 }
 
-/** With its parameters' values. Version 8.26 takes no blobs, and 8.31 texts such as x'41' for blobs: both go in hex. */
+/** Adds the parameters' values. rqlite 8.26 takes no blobs, 8.31 takes texts like x'41' for blobs: both go in hex. */
 function bind(sql: string, named: object): Statement {
   const given = named as Record<string, string | number | null | Uint8Array>;
   const values: Record<string, string | number | null> = {};

@@ -1,4 +1,4 @@
-// What the operator's commands do in a cluster: they work beside the hosts that serve, as one more of them.
+// The store for the operator's commands in a cluster: they work beside the hosts that serve, like one more host.
 
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -19,7 +19,7 @@ export async function visitCluster(options: ConnectionOptions): Promise<VisitedS
   return createVisit({ read, run, close, files: () => ({ databaseBytes: null, walBytes: null, diskFreeBytes: null }) });
 }
 
-/** As tailAudit of store/visit.ts, which says when the nodes can't be read. */
+/** Like tailAudit of store/visit.ts. The state is `away` while the nodes can't be read. */
 export async function tailCluster(
   options: ConnectionOptions, filter: AuditFilter, fromStart: boolean,
 ): Promise<AuditTail> {
@@ -40,7 +40,7 @@ export async function tailCluster(
 
 type NodesOptions = Pick<ConnectionOptions, 'config' | 'clock'>;
 
-/** Writes a copy of the database as a new file, which the caller removes; whether it is sound is not looked at. */
+/** Writes a copy of the database to a new file, which the caller removes. Does not check whether the copy is sound. */
 export async function copyCluster({ config, clock }: NodesOptions, path: string): Promise<void> {
   using nodes = new Nodes(config, clock);
   await nodes.look();
@@ -49,16 +49,16 @@ export async function copyCluster({ config, clock }: NodesOptions, path: string)
   });
 }
 
-/** Which nodes are silent, or lack changes. Rejects with StoreError where hosts could not work with them. */
+/** Names nodes that are silent or lack changes. Rejects with StoreError if hosts could not work with the nodes. */
 export async function examineNodes({ config, clock }: NodesOptions) {
   using nodes = new Nodes(config, clock);
   const { seen } = await nodes.look();
   const sqlite = await requireSameTime(nodes, clock);
-  // What is new is under way to those that follow.
+  // Waits a second: the newest changes may still be under way to the followers.
   return { sqlite, behind: (await setTimeout(1000).then(() => nodes.look(seen))).behind };
 }
 
-/** Makes a backup, verified and brought to this version in a folder, the database of nodes that have none. */
+/** Verifies a backup and brings it to this version in a folder, then makes it the database of nodes that have none. */
 export async function restoreCluster(
   { config, clock }: NodesOptions, backup: string | AsyncIterable<Uint8Array>, folder: string,
 ) {
@@ -67,10 +67,10 @@ export async function restoreCluster(
   if (tables > 0) throw new DatabaseRefusedError('the nodes have a database already: restore into nodes without one');
   const [path, copy] = [join(folder, 'pasted.db'), join(folder, 'copy.db')];
   const restored = await restoreDatabase({ path, backup, moment: '' });
-  // Without a log beside it, which nodes refuse.
+  // The copy is without a log beside it; nodes refuse a database with one.
   copyDatabase(path, copy);
   await nodes.load(await readFile(copy));
-  // They answer so too where their disks had no room for it.
+  // The nodes answer the same when their disks had no room for it.
   if ((await findMarks(nodes)).tables === 0) throw unavailable('the nodes took the backup, and do not have it');
   return restored;
 }

@@ -1,6 +1,6 @@
-// Carries commands out on the nodes, many in one transaction of theirs (group commit). Each is rehearsed, and then goes
-// as a claim, which is taken once and keeps the answer; guards, which hold while what it read is still so; and its
-// changes. What another host has changed meanwhile is rehearsed again.
+// Carries commands out on the nodes, many in one transaction (group commit). Once rehearsed, each is sent as a claim,
+// which is taken once and keeps the answer; guards, which fail if anything it has read has changed; and its changes.
+// If another host has changed something meanwhile, the command is rehearsed again.
 
 import { setTimeout } from 'node:timers/promises';
 import { type Clock, unixSeconds } from '../core/time.ts';
@@ -22,7 +22,7 @@ interface Waiting extends Queued {
 
 interface Planned extends Pick<Rehearsal<unknown>, 'answer' | 'changes'> {
   readonly waiting: Waiting;
-  /** Of all that it has read. */
+  /** One for each statement that was read. */
   readonly guards: readonly Statement[];
 }
 
@@ -68,14 +68,14 @@ export class ClusterWriter<Rules extends Commands> {
   }
 
   async #work(): Promise<void> {
-    // At the end of the turn, so that what comes in it shares a transaction.
+    // Waits for the end of the turn, so that commands that come in it share a transaction.
     await setTimeout(0);
     for (let batch = this.#queue.take(); batch.length > 0; batch = this.#queue.take()) {
       this.#underWay = batch.length;
       await this.#carryOut(batch);
       this.#underWay = 0;
     }
-    // In the turn in which nothing waited any more: what comes next begins anew.
+    // Reset in the turn in which nothing waited any more, so that the next command starts the work anew.
     this.#working = undefined;
   }
 
@@ -89,12 +89,12 @@ export class ClusterWriter<Rules extends Commands> {
       }
       for (const { reject } of left) reject(unavailable('other hosts kept changing the same'));
     } catch (error) {
-      // What waits would wait as long, batch after batch, for nodes that are away.
+      // While nodes are away, waiting commands would wait just as long, batch after batch: they are rejected too.
       for (const { reject } of [...left, ...this.#queue.takeAll()]) reject(error);
     }
   }
 
-  /** Rehearses until nothing is missing. What throws may need what those before it change, and is left for later. */
+  /** Rehearses until nothing is missing. What throws may need changes of commands before it, and is left for later. */
   async #plan(batch: readonly Waiting[], level: 'weak' | 'strong' = 'weak'): Promise<Plan> {
     const known: Known = new Map();
     for (let count = batch.length; ; ) {
@@ -118,7 +118,7 @@ export class ClusterWriter<Rules extends Commands> {
     }
   }
 
-  /** Settles what can be settled; gives what is to be planned again. */
+  /** Settles what can be settled; gives the commands that are to be planned again. */
   async #commit(planned: readonly Planned[]): Promise<readonly Waiting[]> {
     if (planned.length === 0) return [];
     const at = unixSeconds(this.#parts.clock);
@@ -138,14 +138,14 @@ export class ClusterWriter<Rules extends Commands> {
     const { waiting } = planned[place]!;
     const isStale = error === STALE;
     if (!isStale) waiting.reject(failureOf(error));
-    // Those before it can go as they are: what is stale for one may be so by what another in the batch does.
+    // Those before it can go as they are: a guard may be stale only by what another command in the batch does.
     const left = await this.#commit(planned.slice(0, place));
-    // Another host tries the same: a pause that differs, up to 15 ms.
+    // Another host may try the same: waits up to 15 ms, by a digit of the random id, so that their pauses differ.
     if (isStale && place === 0) await setTimeout(Number.parseInt(waiting.id[0]!, 16));
     return [...left, ...planned.slice(isStale ? place : place + 1).map((one) => one.waiting)];
   }
 
-  /** An earlier try, from which no answer came, was carried out. */
+  /** For when an earlier try was carried out, but its answer was lost. Gives the commands that are still to be done. */
   async #settleClaimed(planned: readonly Planned[]): Promise<readonly Waiting[]> {
     const ids = JSON.stringify(planned.map(({ waiting }) => waiting.id));
     const [rows = []] = await this.#parts.nodes.read([[ANSWERS, { ids }]]);

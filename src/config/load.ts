@@ -67,7 +67,7 @@ function parse(setting: Setting, { name, text }: Found): SettingValue {
 
 const SHOWN_CHARACTERS = 80;
 
-/** On one line, whatever is in it. */
+/** On one line, whatever the text has in it. */
 function quote(text: string): string {
   return JSON.stringify(text.length > SHOWN_CHARACTERS ? `${text.slice(0, SHOWN_CHARACTERS)}...` : text);
 }
@@ -105,11 +105,11 @@ function findSecret(name: string, environment: Environment, readFile: ReadFile):
   const directory = environment['CREDENTIALS_DIRECTORY'] ?? '';
   if (directory === '') return undefined;
   const credential = (id: string) => readSecret(`${directory}/${id}`, { kind: 'credential', name: id }, readFile);
-  // systemd.exec(5): LoadCredential= of a file has the setting's name, of a folder the folder's id before it.
+  // systemd.exec(5): LoadCredential= of a file uses the setting's name; of a folder, it puts the folder's id before it.
   return credential(name) ?? credential(`pasted_${name}`);
 }
 
-/** Without a newline at its end. No problem has the path, nor node's message with it: it may be the secret itself. */
+/** Drops a newline at the end. No problem shows the path, nor node's message with it: it may be the secret itself. */
 function readSecret(path: string, source: Source, readFile: ReadFile): Found | undefined {
   const what = source.kind === 'file' ? `${source.name}: expected the path of` : `credential ${source.name}: expected`;
   let text: string;
@@ -123,14 +123,14 @@ function readSecret(path: string, source: Source, readFile: ReadFile): Found | u
   return { text, ...source };
 }
 
-/** Secrets, keys and certificates, also all those that an operating system trusts, have less. */
+/** Secrets, keys and certificates are smaller, even a file of all certificates that an operating system trusts. */
 const MAX_FILE_BYTES = MIB;
 
 /** 10 s for the program at the other end of a pipe, such as one that asks a person for the secret. */
 const MAX_PIPE_WAITS = 1000;
 const PIPE_WAIT_MS = 10;
 
-/** The text of a file that a setting names, whatever is there: no device fills the memory, and no pipe hangs us. */
+/** The text of a file that a setting names. If a device is there it can't fill the memory, and a pipe can't hang us. */
 export function readSmallFile(path: string | 0): string {
   const file = path === 0 ? path : openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
   try {
@@ -153,7 +153,7 @@ export function readSettingFile(path: string, problem: string): string {
   }
 }
 
-/** Waits for a pipe that nothing was written to yet (EAGAIN of read(2)). 0 at the end, also where nobody writes. */
+/** Waits for a pipe that nothing was written to yet (EAGAIN of read(2)). Returns 0 at the end, or without a writer. */
 function readSome(file: number, into: Uint8Array): number {
   const never = new Int32Array(new SharedArrayBuffer(4));
   for (let waits = 0; ; waits += 1) {
@@ -166,7 +166,7 @@ function readSome(file: number, into: Uint8Array): number {
   }
 }
 
-/** Contradictions between settings; none says a secret. A setting of `unsound`, wrong by itself, is not compared. */
+/** Contradictions between settings, without any secret. Skips settings in `unsound`, which are wrong by themselves. */
 export function crossCheck(config: Config, unsound: ReadonlySet<SettingKey>): string[] {
   const problems: string[] = [];
   const isSound = (...keys: readonly SettingKey[]): boolean => !keys.some((key) => unsound.has(key));
@@ -176,7 +176,7 @@ export function crossCheck(config: Config, unsound: ReadonlySet<SettingKey>): st
     const [least, most] = [SETTINGS.minBytes.name, SETTINGS[key].name];
     problems.push(`${least}: expected at most ${most} (${config[key]}), given ${config.minBytes}`);
   }
-  // RFC 9110 section 5.5: a field value excludes the whitespace around it, so none could ever be equal.
+  // RFC 9110 section 5.5: a field value excludes the whitespace around it, so no header could ever equal the secret.
   if (isSound('proxySecret') && /^ | $/.test(config.proxySecret)) {
     const { name } = SETTINGS.proxySecret;
     problems.push(`${name}: expected a secret without spaces around it, since no header can carry them`);
@@ -218,7 +218,7 @@ export function editDistance(a: string, b: string): number {
     const current = [row];
     for (let column = 1; column <= b.length; column++) {
       const replacing = previous[column - 1]! + Number(a[row - 1] !== b[column - 1]);
-      // Before the first character there is none, and undefined is like no character.
+      // Before the first character there is undefined, which equals no character.
       const canSwap = a[row - 1] === b[column - 2] && a[row - 2] === b[column - 1];
       const swapping = canSwap ? beforePrevious[column - 2]! + 1 : Infinity;
       current.push(Math.min(replacing, swapping, previous[column]! + 1, current[column - 1]! + 1));
@@ -232,10 +232,10 @@ export function isProduction(config: Config): boolean {
   return config.environment === 'production';
 }
 
-/** What is unwise in production, or where others can connect (see the contract, Authentication, 4), or to nodes. */
+/** What is unwise in production, or where others can connect (see the contract, Authentication, 4), or in a cluster. */
 export function startWarnings(config: Config, isExposed: boolean): string[] {
   const [secret, pki] = [SETTINGS.proxySecret.name, SETTINGS.pkiEnabled.name];
-  // With TLS of our own nobody is believed who has not shown a certificate.
+  // With TLS of our own, nobody is believed without showing a certificate.
   const isOpen = config.proxySecret === '' && config.tlsCertPath === '';
   const everyone = config.trustedProxies.find(isEveryone);
   const ofListening = !isProduction(config) && !isExposed ? [] : [
@@ -256,7 +256,7 @@ export function startWarnings(config: Config, isExposed: boolean): string[] {
   return [...ofListening, ...clusterWarnings(config)].filter((warning) => warning !== false);
 }
 
-/** All of IPv4 at least, which is in blocks of IPv6 too (RFC 4291 section 2.5.5.2). */
+/** Whether it has at least all of IPv4, which blocks of IPv6 can have too, mapped (RFC 4291 section 2.5.5.2). */
 function isEveryone(network: string): boolean {
   const [address = '', prefix = '128'] = network.split('/');
   const bytes = parseAddress(address)!;

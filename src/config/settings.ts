@@ -23,7 +23,7 @@ const PEM = { pattern: /^[^\0\n]*$/, expected: 'the path of a file' };
 /** A thousand years: dates have years of four digits. */
 const LIFE = { minimum: 1, maximum: 365_000 * DAY_SECONDS };
 
-// What may follow a number, and how many it stands for.
+// The suffixes that may follow a number, and the factor that each stands for.
 type Suffixes = ReadonlyMap<string, number>;
 const SIZES: Suffixes = new Map([['KiB', KIB], ['MiB', MIB], ['GiB', GIB]]);
 export const SPANS: Suffixes = new Map([['s', 1], ['m', MINUTE_SECONDS], ['h', HOUR_SECONDS], ['d', DAY_SECONDS]]);
@@ -98,7 +98,7 @@ function networks(name: string, fallback: readonly string[], meaning: string) {
   return { kind: 'networks' as const, name, fallback: frozen, unit: 'networks', meaning, expected, parse };
 }
 
-/** `name` is the environment variable; `unit` what a number counts, of all else the kind. */
+/** `name` is the environment variable; `unit` is what a number counts, or the kind of any other value. */
 export type Setting = { readonly standIn?: string } & Readonly<ReturnType<
   typeof integer | typeof decimal | typeof flag | typeof text | typeof choice | typeof secret | typeof networks
 >>;
@@ -119,7 +119,7 @@ export const SETTINGS = {
   tlsCertPath: text('SERVICE_TLS_CERT', '',
     'PEM file with the server\'s certificate and those between it and its root; makes the listener HTTPS', PEM),
   tlsKeyPath: text('SERVICE_TLS_KEY', '', 'PEM file with the private key of `SERVICE_TLS_CERT`', PEM),
-  // The writer thread and the readers share a file: SQLite gives names with a colon first, and URIs, other meanings.
+  // The writer thread and the readers must share a file: names with a colon first, and URIs, mean more to SQLite.
   databasePath: text('SERVICE_DB', 'data/pasted.db',
     'path of the SQLite database, under systemd `$STATE_DIRECTORY/pasted.db`; or the nodes of a cluster of rqlite', {
       pattern:
@@ -263,7 +263,7 @@ export const SETTING_KEYS = Object.keys(SETTINGS) as readonly SettingKey[];
 /** Every value in force, typed as its setting's default; frozen by load.ts. */
 export type Config = { readonly [Key in SettingKey]: (typeof SETTINGS)[Key]['fallback'] };
 
-/** The nodes elsewhere that keep the database; undefined where a file does. */
+/** The nodes that keep the database; undefined where a file keeps it. */
 export function nodesOf({ databasePath }: Pick<Config, 'databasePath'>) {
   const [, secure, user, places] = /^rqlite(s?):\/\/(?:(\w+)@)?(.+)$/i.exec(databasePath) ?? [];
   return places === undefined ? undefined : { hasTls: secure !== '', user, places: places.split(',') };

@@ -1,7 +1,7 @@
 // Who calls: the four tiers, the key under which limits count a client's address, and IP addresses and CIDR blocks in a
-// strict reading. Which caller is who is decided in pastes/identity.ts, which address is the client's in http/.
+// strict reading. pastes/identity.ts decides who a caller is, and http/ decides which address is the client's.
 
-/** `untrusted` shows any fingerprint; `trusted` that of a valid certificate of this service, `admin` of its first. */
+/** `untrusted` shows any fingerprint; `trusted` that of a valid certificate of this service, `admin` an admin's. */
 export type Tier = 'anonymous' | 'untrusted' | 'trusted' | 'admin';
 
 export interface Caller {
@@ -16,7 +16,7 @@ export function hasTrustedLimits({ tier }: Caller): boolean {
   return tier === 'trusted' || tier === 'admin';
 }
 
-/** Of a plainAddress: IPv4, never mapped, whole; IPv6 by its /64, that of a household (RFC 6177); other text whole. */
+/** For a plainAddress: IPv4 (never mapped) whole; IPv6 cut to its /64, a household's (RFC 6177); other text whole. */
 export function clientKey(address: string): string {
   const bytes = address.includes(':') ? parseAddress(address) : undefined;
   return bytes === undefined ? address : `${Buffer.from(bytes.subarray(0, 8)).toString('hex')}/64`;
@@ -38,7 +38,7 @@ export function parseAddress(text: string): Uint8Array | undefined {
   return text.includes(':') ? parseIpv6(text) : parseIpv4(text);
 }
 
-/** Only what its bytes are written as: some readers take `010` for eight. */
+/** Accepts only the one form that its bytes give when written back: some readers take `010` for eight. */
 function parseIpv4(text: string): Uint8Array | undefined {
   const octets = Uint8Array.from(text.split('.'), Number);
   return octets.length === 4 && octets.join('.') === text ? octets : undefined;

@@ -16,7 +16,7 @@ const MAX_SEQUENCE_BYTES = 4;
 
 /** UTF-8 (RFC 3629) in pieces: isUtf8 judges each, and only characters that a cut splits are put together here. */
 export class Utf8Scan {
-  /** The first bytes of a character that the last piece ended in. */
+  /** The first bytes of a character that the end of the last piece cut. */
   #cut = NOTHING;
   #canBeValid = true;
 
@@ -25,7 +25,7 @@ export class Utf8Scan {
     return this.#canBeValid && this.#cut.length === 0;
   }
 
-  /** Only reads the bytes. Whether all so far can still be the beginning of something valid. */
+  /** Only reads the bytes. Returns whether all so far can still be the beginning of valid UTF-8. */
   update(bytes: Uint8Array): boolean {
     if (!this.#canBeValid) return false;
     const isCut = this.#cut.length > 0;
@@ -39,7 +39,7 @@ export class Utf8Scan {
   }
 }
 
-/** Where a character begins, from `start` on, that needs more bytes than there are; else the end of the bytes. */
+/** The position, from `start` on, of a character that needs more bytes than there are; else the end of the bytes. */
 export function endOfWholeSequences(bytes: Uint8Array, start: number): number {
   const earliest = Math.max(start, bytes.length - (MAX_SEQUENCE_BYTES - 1));
   for (let position = bytes.length - 1; position >= earliest; position -= 1) {
@@ -48,7 +48,7 @@ export function endOfWholeSequences(bytes: Uint8Array, start: number): number {
   return bytes.length;
 }
 
-/** How many bytes a character has that begins with this one; 1 where none can begin, which isUtf8 will find. */
+/** How many bytes a character has that begins with this byte; 1 if no character can, which isUtf8 will find. */
 function sequenceBytes(lead: number): number {
   if (lead < 0xc2 || lead > 0xf4) return 1;
   if (lead < 0xe0) return 2;
@@ -64,13 +64,13 @@ const MEDIA_TYPE = /^[ \t]*([a-z0-9][a-z0-9!#$&^_.+-]{0,126}\/[a-z0-9][a-z0-9!#$
 /** The same section asks for names of at most 64 characters; no inert type is half as long as this. */
 const MAX_MEDIA_TYPE_LENGTH = 64;
 
-/** What runs nothing. Browsers read any `+xml` as a document that may hold scripts, and in UTF-16 it is no UTF-8. */
+/** Types that run nothing. Browsers run scripts in any `+xml`, and XML in UTF-16 is not UTF-8, so it is judged here. */
 const INERT = [
   /^(?:image|audio|video|font)\/(?!svg)(?!.*[+]xml$)/,
   /^application\/(?:pdf|zip|gzip|x-tar|zstd|x-7z-compressed|x-xz|x-bzip2)$/,
 ];
 
-/** The type of content (the decisions): `text/plain` of UTF-8, else what the header names if specific and inert. */
+/** The type of content (the decisions): `text/plain` for UTF-8, else the header's if that is specific and inert. */
 export function mediaTypeOf(isText: boolean, contentType: string | undefined): string {
   if (isText) return TEXT_TYPE;
   const type = (MEDIA_TYPE.exec(contentType ?? '')?.[1] ?? '').toLowerCase();
@@ -78,7 +78,7 @@ export function mediaTypeOf(isText: boolean, contentType: string | undefined): s
   return isInert ? type : BINARY_TYPE;
 }
 
-/** Bytes that arrive in pieces, put together as they come: each that is kept costs some 400 bytes beside its own. */
+/** Joins bytes as they arrive in pieces, because each piece that is kept costs some 400 bytes beside its own. */
 export class JoinedBytes {
   readonly #mostBytes: number;
   #bytes: Uint8Array = NOTHING;
@@ -106,7 +106,7 @@ export class JoinedBytes {
     this.#length = length;
   }
 
-  /** All of them, in a buffer of their length; nothing is left. */
+  /** Takes out all the bytes, in a buffer of their length. */
   take(): Uint8Array {
     const isExact = this.#length > 0 && this.#length === this.#bytes.length;
     const whole = isExact ? this.#bytes : this.#bytes.slice(0, this.#length);
@@ -119,7 +119,7 @@ export class JoinedBytes {
 /** Bytes, or text of one character a byte. */
 export type CompactBytes = Uint8Array | { readonly latin1: string };
 
-/** Up to here text is better: small arrays take several times their length, and node writes text with the head. */
+/** Up to this size text is better: small arrays take several times their length, and node writes text with the head. */
 const TEXT_BYTES = 8 * KIB;
 
 /** In the form that costs least to keep and to send; may be a copy. */
@@ -132,12 +132,12 @@ export function partOf(bytes: CompactBytes, start: number, end: number): Compact
   return 'latin1' in bytes ? { latin1: bytes.latin1.slice(start, end) } : bytes.subarray(start, end);
 }
 
-/** Gives memory with nothing else in it back at once. Left to the collector, large transfers pile it up. */
+/** Frees the memory at once if nothing else is in it. Left to the collector, it would pile up in large transfers. */
 export function freeBytes({ buffer, length }: Uint8Array): void {
   if (buffer instanceof ArrayBuffer && buffer.byteLength === length) buffer.transfer(0);
 }
 
-/** How many use the same bytes: only those that the last of them frees. */
+/** How many users hold the same bytes. Only bytes that are counted here are freed, by their last user. */
 const holders = new WeakMap<Uint8Array, number>();
 
 /** To be called by each user of bytes that several may use, in the turn in which it gets them. */
@@ -145,7 +145,7 @@ export function holdBytes(bytes: CompactBytes): void {
   if (bytes instanceof Uint8Array) holders.set(bytes, (holders.get(bytes) ?? 0) + 1);
 }
 
-/** Once for each that holds them: the last frees them. Where someone never does, they are left to the collector. */
+/** Each holder calls this once, and the last call frees the bytes. If one never calls, the collector frees them. */
 export function letGoOfBytes(bytes: CompactBytes): void {
   if (!(bytes instanceof Uint8Array)) return;
   const count = holders.get(bytes);

@@ -5,7 +5,7 @@ import type { RefusalName, WorkRefusal } from './refusals.ts';
 
 export type LogDetails = Readonly<Record<string, string | number | boolean | null>>;
 
-/** Never in it: passwords, secrets, tokens, keys, content, or the id of a paste, since whoever has it may read. */
+/** Never in it: passwords, secrets, tokens, keys, content, or the id of a paste, since the id is enough to read it. */
 export interface LogEntry {
   readonly level: 'info' | 'warning' | 'error';
   /** The part that speaks: `http`, `store`, `cleanup`, `audit`, `config`, `pki`, `log`, `main`. */
@@ -47,9 +47,9 @@ export type ObserveRequest = (route: string, status: number, seconds: number) =>
 
 export const countNothing: Count = () => {};
 
-/** What errno(3), OpenSSL or node calls it. Never the message: it may repeat what could not be read. */
+/** The code that errno(3), OpenSSL or node has for it. Never the message: it may repeat what could not be read. */
 export function codeOf(error: unknown): string {
-  // Node has no word for what a quota refuses, by its number on Linux.
+  // Node has no name for the error of a disk quota, so it is recognised by its number on Linux.
   if (error instanceof Error && 'errno' in error && error.errno === -122) return 'EDQUOT';
   return error instanceof Error && 'code' in error ? String(error.code) : 'unknown error';
 }
@@ -60,7 +60,7 @@ export function expected<Kind extends Error>(kind: abstract new (...given: never
   throw error;
 }
 
-/** The code, with what to change where node --permission stands in the way; it has no option that allows fsync. */
+/** The code, and what to change if node --permission is in the way; with it, no option of node allows fsync. */
 export function reasonOf(error: unknown): string {
   const code = codeOf(error);
   if (code !== 'ERR_ACCESS_DENIED') return code;

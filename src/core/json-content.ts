@@ -23,13 +23,13 @@ const WHITESPACE: ReadonlySet<number> = new Set(Buffer.from(' \t\n\r'));
 /** The name `content` with its quotes, every character of it escaped. */
 const LONGEST_CONTENT_NAME = '""'.length + 'content'.length * '\\u0063'.length;
 
-/** 1 for the bytes of a string that stand for themselves: a table, since it is asked for each byte of content. */
+/** 1 for the bytes of a string that stand for themselves: a table, since each byte of content is looked up. */
 const ORDINARY = Uint8Array.from({ length: 256 }, (_, byte) =>
   byte >= 0x20 && byte !== QUOTE && byte !== BACKSLASH ? 1 : 0,
 );
 
 /**
- * Refuses with `jsonInvalid`, beside what is no JSON: a document that is no object, `content` that is missing, empty,
+ * Refuses with `jsonInvalid` what is no JSON, and also: a document that is no object, `content` that is missing, empty,
  * no string or given twice (`"\u0063ontent"` is the same name), nesting deeper than MAX_JSON_DEPTH, a frame longer than
  * MAX_FRAME_BYTES, a byte order mark, and bytes that are not UTF-8. A lone surrogate in `content` becomes U+FFFD.
  */
@@ -37,7 +37,7 @@ export class JsonContentReader {
   readonly #sink: ByteSink;
   readonly #utf8 = new Utf8Scan();
   readonly #frame = new JoinedBytes(MAX_FRAME_BYTES);
-  /** Where the next byte stands. At `value` that of `content` comes next; `escape` is after a backslash in a string. */
+  /** Where the next byte is. At `value` the value of `content` is next; `escape` is after a backslash in a string. */
   #place: 'outside' | 'value' | 'string' | 'escape' | 'content' = 'outside';
   #depth = 0;
   /** The last string, as far as it can be the name `content`. */
@@ -53,7 +53,7 @@ export class JsonContentReader {
     this.#sink = sink;
   }
 
-  /** Takes the next bytes, like a sink; they must not change afterwards. A promise is the sink's own. */
+  /** Takes the next bytes, like a sink; they must not change afterwards. Returns what the sink returns. */
   write(bytes: Uint8Array): void | Promise<void> {
     if (!this.#utf8.update(bytes)) refuse();
     const content = this.#read(this.#cut.length === 0 ? bytes : Buffer.concat([this.#cut, bytes]));
@@ -62,14 +62,14 @@ export class JsonContentReader {
     return this.#sink(content);
   }
 
-  /** After the last bytes. Only now what was passed on is known to be the content of a document. */
+  /** Called after the last bytes. Only now is it certain that what was passed on is the content of a valid document. */
   end(): void {
     // Only a colon directly in an object or array leads to content, and in an array JSON.parse refuses it.
     if (!this.#hasContent) refuse();
     parse(textOf(this.#frame.take()));
   }
 
-  /** The decoded content in these bytes. There is one `content` only, so that all of it is in one place. */
+  /** The decoded content in these bytes. There is only one `content`, so its bytes here are all in one stretch. */
   #read(bytes: Uint8Array): Uint8Array {
     const start = this.#readFrame(bytes, 0);
     const end = endOfContent(bytes, start);
@@ -87,7 +87,7 @@ export class JsonContentReader {
     return content;
   }
 
-  /** Reads on from `start`; the position where content begins or goes on, or the end of the bytes. */
+  /** Reads on from `start`. Returns the position where content begins or goes on, or the end of the bytes. */
   #readFrame(bytes: Uint8Array, start: number): number {
     let position = start;
     while (position < bytes.length && this.#place !== 'content') {

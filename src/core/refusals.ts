@@ -90,11 +90,11 @@ export type RefusalName = keyof typeof REFUSALS;
 export type WorkRefusal = Extract<RefusalName, `pow${string}`>;
 export type RefusalFields = Readonly<Record<string, string | number | boolean>>;
 
-/** Where a client address stands with the creation rate limit; told with the answer to what counts. */
+/** Where a client address stands with the creation rate limit; sent with the answer to a request that counts. */
 export interface RateStanding {
   readonly limit: number;
   readonly remaining: number;
-  /** Unix seconds at which the whole limit is there again. */
+  /** Unix seconds at which the whole limit is available again. */
   readonly resetAtSeconds: number;
 }
 

@@ -1,9 +1,9 @@
-// Units of time and size, counts, and how time and randomness are handed in. Below: what is made once, orders of use.
+// Units of time and size, counts, and how time and randomness are handed in. Below: values made once, order of use.
 
 export interface Clock {
-  /** Unix time in milliseconds; may jump when the host's clock is set. Expiry and everything a person reads. */
+  /** Unix time in milliseconds; may jump when the host's clock is set. For expiry and everything a person reads. */
   readonly unixMs: () => number;
-  /** Milliseconds from an arbitrary start that never go back. Durations and the windows of limits. */
+  /** Milliseconds from an arbitrary start that never go back. For durations and the windows of limits. */
   readonly monotonicMs: () => number;
 }
 
@@ -14,7 +14,7 @@ export const MINUTE_SECONDS = 60;
 export const HOUR_SECONDS = 60 * MINUTE_SECONDS;
 export const DAY_SECONDS = 24 * HOUR_SECONDS;
 
-/** Certificates and revocation lists begin so long before they are made, for verifiers whose clocks are slow. */
+/** Certificates and revocation lists begin this long before they are made, for verifiers whose clocks are slow. */
 export const BACKDATE_SECONDS = 5 * MINUTE_SECONDS;
 
 export const KIB = 1024;
@@ -36,14 +36,14 @@ export function showCount(count: number, one: string, several = `${one}s`): stri
 
 export type Awaitable<Value> = Value | Promise<Value>;
 
-/** `step` with the value, at once where it is no promise: an await costs a small read much. Then it may throw. */
+/** Calls `step` at once if the value is no promise, since an await costs a small read much; then `step` may throw. */
 export function andThen<Value, Next>(
   value: Awaitable<Value>, step: (value: Value) => Awaitable<Next>,
 ): Awaitable<Next> {
   return value instanceof Promise ? value.then(step) : step(value);
 }
 
-/** What is made of a subject is made once, and goes when the subject goes: so it needs no bound of its own. */
+/** Makes a value once for each subject. The value goes when the subject goes, so it needs no bound of its own. */
 export function onceForEach<Subject extends object, Given extends readonly unknown[], Made extends object>(
   make: (subject: Subject, ...given: Given) => Made,
 ): typeof make {
@@ -58,7 +58,7 @@ export function onceForEach<Subject extends object, Given extends readonly unkno
   };
 }
 
-/** Counts so many more, or fewer, of the key; gives how many there are now. One of which there are none goes. */
+/** Adds `more`, which may be negative, to the key's count, and returns the new count. A key whose count is 0 goes. */
 export function addTo<Key>(counts: Map<Key, number>, key: Key, more: number): number {
   const count = (counts.get(key) ?? 0) + more;
   if (count > 0) counts.set(key, count);
@@ -66,18 +66,18 @@ export function addTo<Key>(counts: Map<Key, number>, key: Key, more: number): nu
   return count;
 }
 
-/** An entry belongs to one order at most; these fields are the order's to set. */
+/** An entry belongs to one order at most; only that order sets these fields. */
 export interface Used<Entry> {
   older: Entry | undefined;
   newer: Entry | undefined;
 }
 
-/** Entries by their last use, in O(1): a Map steps over all that was deleted before it comes to its first. */
+/** Entries by their last use, in O(1): a Map steps over all deleted entries before it reaches its first. */
 export class UseOrder<Entry extends Used<Entry>> {
   oldest: Entry | undefined;
   #newest: Entry | undefined;
 
-  /** Used now: an entry that is not in the order. */
+  /** Adds an entry, which is not in the order yet, as used now. */
   append(entry: Entry): void {
     entry.older = this.#newest;
     entry.newer = undefined;

@@ -11,7 +11,7 @@ export function sha256(bytes: string | Uint8Array): Uint8Array {
   return hash('sha256', bytes, 'buffer');
 }
 
-/** Of bytes that come in pieces: `update` with each, and `digest` once. */
+/** For bytes that come in pieces: call `update` with each, and `digest` once. */
 export const beginSha256 = () => createHash('sha256');
 
 /** Importing a key costs several times the rest of an HMAC, so a key that is used again is imported once. */
@@ -26,16 +26,16 @@ export function hmacSha256(key: HmacKey | Uint8Array, message: string | Uint8Arr
 
 // Randomness as production hands it in: the operating system's, through OpenSSL.
 
-/** Fetched at a time: a call costs a microsecond or two, whether it is for 16 bytes or for these. */
+/** Bytes that one call fetches: it costs a microsecond or two, whether it is for 16 bytes or for 2048. */
 const POOL_BYTES = 2048;
 
-/** Ids and nonces. Keys and salts are larger, and are not kept ready in memory. */
+/** Ids and nonces come from the pool. Keys and salts are larger, and are not kept ready in memory. */
 const MOST_POOLED_BYTES = 16;
 
 /** What was fetched and not handed out yet. */
 let pool = new Uint8Array();
 
-/** Synchronous. No byte is handed out twice, and none of what was handed out stays here. */
+/** Synchronous. No byte is handed out twice, and no copy of a byte that was handed out stays in the pool. */
 export const randomBytes: RandomBytes = (size) => {
   if (size > MOST_POOLED_BYTES) return nodeRandomBytes(size);
   if (size > pool.length) pool = new Uint8Array(nodeRandomBytes(POOL_BYTES));
@@ -50,7 +50,7 @@ export { randomUUID as newUuid } from 'node:crypto';
 // Proof-of-work: signed challenge tokens `<nonce>:<expires>:<difficulty>:<signature>` and the check of a solution. The
 // store decides which challenges were used, in the transaction that stores what the work was for.
 
-/** Signed with the rest, so that work for a paste does not register. `trusted` is for pastes of trusted callers. */
+/** Signed with the rest, so that work for a paste can't buy a registration. `trusted` is pastes of trusted callers. */
 export type Purpose = 'paste' | 'trusted' | 'register';
 
 /** The nonce as 32 hex characters, the expiry in Unix seconds. */
@@ -63,7 +63,7 @@ export interface Challenge {
 
 export const NONCE_BYTES = 16;
 
-/** One text for each challenge, since it is made again of the numbers to be compared. */
+/** Admits one text for each challenge, since isSigned makes the text again from the numbers to compare it. */
 const TOKEN = /^([0-9a-f]{32}):(0|[1-9]\d{0,11}):(0|[1-9]\d{0,2}):[0-9a-f]{64}$/;
 
 export function challengeToken(key: HmacKey | Uint8Array, purpose: Purpose, challenge: Challenge): string {
@@ -77,7 +77,7 @@ export function parseToken(token: string): Challenge | undefined {
   return nonce === undefined ? undefined : { nonce, expiresAt: Number(expires), difficultyBits: Number(difficulty) };
 }
 
-/** Whether the token, of which parseToken gave the challenge, was signed here for that purpose; constant time. */
+/** Whether the token from which parseToken read the challenge was signed here for that purpose; in constant time. */
 export function isSigned(key: HmacKey | Uint8Array, purpose: Purpose, challenge: Challenge, token: string): boolean {
   return timingSafeEqual(Buffer.from(challengeToken(key, purpose, challenge)), Buffer.from(token));
 }
@@ -87,7 +87,7 @@ export function isSolutionForm(solution: string): boolean {
   return /^\d{1,20}$/.test(solution);
 }
 
-/** The contract's rule: SHA-256 of the ASCII text `<nonce>:<N>` begins with at least so many zero bits. */
+/** The contract's rule: SHA-256 of the ASCII text `<nonce>:<N>` begins with at least `difficultyBits` zero bits. */
 export function isSolved({ nonce, difficultyBits }: Challenge, solution: string): boolean {
   const digest = BigInt(`0x${hash('sha256', `${nonce}:${solution}`, 'hex')}`);
   return digest >> BigInt(256 - difficultyBits) === 0n;

@@ -31,11 +31,11 @@ export async function hashPassword(password: string, random: RandomBytes): Promi
   return storedText(salt, await pbkdf2Sha256(password, salt, ITERATIONS, KEY_BYTES));
 }
 
-/** In constant time. Rejects when `stored` is malformed: it is our own data, so that is damage, no wrong password. */
+/** In constant time. Rejects if `stored` is malformed: it is our own data, so that means damage, no wrong password. */
 export async function verifyPassword(password: string, stored: string): Promise<boolean> {
   const [, iterations, salt = '', key = ''] = STORED.exec(stored) ?? [];
   const count = Number(iterations);
-  // No fewer were ever written. The text stays out of the message: guesses could be tried on it.
+  // No smaller count was ever written. The message leaves out the text, on which guesses could be tried.
   if (!(count >= ITERATIONS && count <= MAX_ITERATIONS)) throw new Error('stored password hash is malformed');
   const derived = await pbkdf2Sha256(password, Buffer.from(salt, 'base64url'), count, KEY_BYTES);
   return timingSafeEqual(derived, Buffer.from(key, 'base64url'));
@@ -53,7 +53,7 @@ function storedText(salt: Uint8Array, key: Uint8Array): string {
 
 // Secrets that are presented again and again, compared in constant time.
 
-/** By HMACs under a new key: `timingSafeEqual` throws for another length, and so would say how long the secret is. */
+/** Compares HMACs under a new key: `timingSafeEqual` throws if lengths differ, which would tell the secret's length. */
 export function secretMatcher(secret: Uint8Array, random: RandomBytes): (presented: Uint8Array) => boolean {
   const key = hmacKey(random(KEY_BYTES));
   const expected = hmacSha256(key, secret);
@@ -68,7 +68,7 @@ export function createDeleteTokens(key: Uint8Array) {
   const tokenOf = (id: string): string => Buffer.from(hmacSha256(imported, `delete:${id}`)).toString('base64url');
   return {
     tokenOf,
-    /** Constant time. All tokens have one length, so another length says nothing. */
+    /** In constant time. All tokens have the same length, so refusing another length at once tells nothing. */
     isTokenOf: (id: string, presented: string): boolean => {
       const [expected, given] = [Buffer.from(tokenOf(id)), Buffer.from(presented)];
       return given.length === expected.length && timingSafeEqual(given, expected);

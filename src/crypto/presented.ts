@@ -1,16 +1,16 @@
 // Certificates and keys that others show us: fingerprints, how proxies write them, which of them our authority signed,
 // the listener's own pair, and the strict reader of DER (ITU-T X.690) behind all that reads bytes from outside. A
-// certificate by itself is its DER. Loaded with TLS, a proxy secret or the authority: nobody shows one without them.
+// certificate by itself is its DER. Loaded with TLS, a proxy secret or the authority: without these nobody shows one.
 
 import { constants, createPrivateKey, hash, type KeyObject, X509Certificate } from 'node:crypto';
 import { expected, orUndefined } from '../core/events.ts';
 
-/** SHA-1 in lower case, by which reverse proxies name a certificate. It proves nothing: the proxy has verified. */
+/** SHA-1 in lower case, by which reverse proxies name a certificate. It proves nothing: the proxy has verified it. */
 export function fingerprintSha1(certificate: Uint8Array): string {
   return hash('sha1', certificate, 'hex');
 }
 
-/** The same from outside; undefined unless DER of one Certificate (RFC 5280 section 4.1): a chain is no identity. */
+/** The same for bytes from outside; undefined unless DER of one Certificate (RFC 5280 section 4.1): no chain counts. */
 export function presentedCertificateSha1(bytes: Uint8Array): string | undefined {
   try {
     components(readDer(bytes), TAGS.sequence, TAGS.sequence, TAGS.bitString);
@@ -21,7 +21,7 @@ export function presentedCertificateSha1(bytes: Uint8Array): string | undefined 
   }
 }
 
-/** How proxies write a whole certificate, by the header that they use; undefined for what is not exactly that. */
+/** Reads a whole certificate as proxies write it, by the header that they use; undefined if it differs in anything. */
 export const CERTIFICATE_FORMS = {
   // RFC 9440 section 2.2: base64 between colons (RFC 8941 section 3.3.5), without parameters.
   'client-cert': (value: string) => readBase64(/^:(.*):$/.exec(value)?.[1]),
@@ -35,7 +35,7 @@ function readBase64(text: string | undefined) {
   return fingerprint === undefined ? undefined : { fingerprint, certificate };
 }
 
-/** Of nginx's `$ssl_client_escaped_cert`: PEM as OpenSSL writes it, escaped. Again the same text must come of it. */
+/** The base64 in nginx's `$ssl_client_escaped_cert`, which is PEM of OpenSSL, escaped. Again it must give that text. */
 function base64OfEscapedPem(value: string): string | undefined {
   const base64 = value.replaceAll(/-----\w+%20CERTIFICATE-----|%0A/g, '')
     .replaceAll('%2B', '+').replaceAll('%2F', '/').replaceAll('%3D', '=');
@@ -67,7 +67,7 @@ export const NO_RENEGOTIATION = constants.SSL_OP_NO_RENEGOTIATION;
 /** Without tickets every connection is a full handshake, so that an identity is what this connection proved. */
 export const FULL_HANDSHAKES_ONLY = constants.SSL_OP_NO_TICKET | NO_RENEGOTIATION;
 
-/** Forward secrecy and authenticated encryption alone; all that TLS 1.3 has, and what TLS 1.2 has of that kind. */
+/** Only ciphers with forward secrecy and authenticated encryption: those of TLS 1.3, then those of TLS 1.2. */
 export const CIPHERS = [
   'TLS_AES_256_GCM_SHA384', 'TLS_CHACHA20_POLY1305_SHA256', 'TLS_AES_128_GCM_SHA256',
   'ECDHE-ECDSA-AES256-GCM-SHA384', 'ECDHE-RSA-AES256-GCM-SHA384',
@@ -76,21 +76,21 @@ export const CIPHERS = [
 ].join(':');
 
 /**
- * PEM, the server's certificate first, and what the two files are called. Gives the certificate's Unix seconds, or what
- * is wrong; no words of OpenSSL, which may repeat a key.
+ * Takes PEM, the server's certificate first, and the settings that name the two files. Returns in Unix seconds when the
+ * certificate begins and ends, or what is wrong, without the words of OpenSSL, which may repeat a key.
  */
 export function readServerPair(certificatePem: string, keyPem: string, [certName, keyName]: readonly [string, string]) {
   const wrong = (name: string, expected: string) => ({ problem: `${name}: expected ${expected}` });
   const certificate = orUndefined(() => new X509Certificate(certificatePem));
   if (certificate === undefined) return wrong(certName, 'a PEM file that begins with the server\'s certificate');
-  // PKCS#8 (RFC 5958) and what OpenSSL wrote before it.
+  // This word is in PKCS#8 (RFC 5958) and in the format that OpenSSL wrote before it.
   if (/ENCRYPTED/.test(keyPem)) {
     return wrong(keyName, 'a key without a password; `openssl pkey -in KEY -out NEW` takes it off');
   }
   const key = orUndefined((): KeyObject => createPrivateKey(keyPem));
   if (key === undefined) return wrong(keyName, 'a PEM file with a private key');
   if (!certificate.checkPrivateKey(key)) return wrong(keyName, `the key of the first certificate in ${certName}`);
-  // TLS has no use for the others (DSA), or clients do not offer it (other curves).
+  // TLS can't use other kinds of key (DSA), or clients do not offer them (other curves).
   const kind = key.asymmetricKeyDetails?.namedCurve ?? key.asymmetricKeyType ?? '';
   if (!/^(rsa|ed|ml-dsa|prime256v1|secp384r1|secp521r1)/.test(kind)) {
     return wrong(keyName, 'a key that TLS clients take: RSA, Ed25519, or one on P-256, P-384 or P-521');
@@ -102,8 +102,8 @@ export function readServerPair(certificatePem: string, keyPem: string, [certName
   return { beginsAt: validFromDate.getTime() / 1000, expiresAt: validToDate.getTime() / 1000 };
 }
 
-// The reader takes DER apart, and refuses every other form of the same values. Knows encodings, not meanings: whether
-// text fits its string type, or an OCTET STRING holds more DER, is not looked at.
+// The reader takes DER apart, and refuses every other form of the same values. It knows encodings, not meanings: it
+// does not check whether text fits its string type, or whether an OCTET STRING holds more DER.
 
 /** Identifier octets (X.680 section 8.6) of the universal types; SEQUENCE and SET with the constructed bit. */
 export const TAGS = {
@@ -122,7 +122,7 @@ const LONG_TAG = 0x1f;
 /** Deeper than any request or certificate goes, so that recursion has an end. */
 const MAX_DEPTH = 16;
 
-/** What we read is kilobytes; four octets of length would be gigabytes. */
+/** What we read is kilobytes, and a length in four octets can be gigabytes. */
 const MAX_LENGTH_OCTETS = 4;
 
 /** X.690 section 8.3.2: the first nine bits are neither all zeros nor all ones. */
@@ -150,7 +150,7 @@ export class DerError extends Error {
   override readonly name = 'DerError';
 }
 
-/** One value, its tag as in TAGS. The bytes are views of the input: all of them, and what follows the length. */
+/** One value, its tag as in TAGS. `encoding` (the whole) and `content` (after the length) are views of the input. */
 export interface DerElement {
   readonly tag: number;
   readonly encoding: Uint8Array;
@@ -179,7 +179,7 @@ export function isEncoding(element: DerElement, encoding: Uint8Array): boolean {
   return Buffer.compare(element.encoding, encoding) === 0;
 }
 
-/** The number of an INTEGER from 0 up to what is exact; a DerError otherwise. */
+/** The number of an INTEGER from 0 to the largest that is exact; throws a DerError otherwise. */
 export function integerValue({ tag, content }: DerElement): number {
   const value = Number(`0x${Buffer.from(content).toString('hex')}`);
   const isNegative = content[0]! >= 0x80;
@@ -187,7 +187,7 @@ export function integerValue({ tag, content }: DerElement): number {
   return value;
 }
 
-/** Of a BIT STRING without unused bits; throws a DerError otherwise. */
+/** The octets of a BIT STRING without unused bits; throws a DerError otherwise. */
 export function bitStringOctets({ tag, content }: DerElement): Uint8Array {
   if (tag !== TAGS.bitString || content[0] !== 0) throw new DerError('unsupported BIT STRING');
   return content.subarray(1);
@@ -243,8 +243,8 @@ function requireCanonical({ tag, content, children }: DerElement, start: number)
 }
 
 /**
- * X.690 section 11.2.1: the unused bits, as many as the first octet says, are those of the last octet, and zero. Of
- * the first octet alone that makes 0: none of 1 to 7 ends in as many zero bits as it says.
+ * X.690 section 11.2.1: the first octet says how many bits at the end of the last octet are unused, and they are zero.
+ * If there is only the first octet, it must be 0: no number from 1 to 7 ends in as many zero bits as it says.
  */
 function hasUnusedZeros(content: Uint8Array): boolean {
   return (content.at(-1)! & ((1 << content[0]!) - 1)) === 0;

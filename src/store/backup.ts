@@ -1,5 +1,5 @@
-// Backups: a draft is copied and verified under a name of its own, and a backup is put in the place of the database.
-// Where a draft goes then is the command's business. A copy is made on a thread of its own (thread.ts).
+// Backups. To make one, the database is copied to a draft under a name of its own, on a thread of its own (thread.ts),
+// and verified; the command decides where the draft goes. To restore one, it is put in the place of the database.
 
 import {
   closeSync, constants, copyFileSync, createReadStream, existsSync, fsyncSync, linkSync, lstatSync, openSync,
@@ -22,44 +22,44 @@ import {
 } from './store.ts';
 import { firstWord, startThread } from './writer.ts';
 
-/** The files that can lie beside a database: a backup must be none of these. */
+/** Suffixes of the files that can lie beside a database: a backup must not be written to any of them. */
 export const SIDE_FILES = [
   '-wal', '-shm', '-journal', '-lock', '-ballast', '-probe', '-backup-note', '-backup-lock', '-restore-draft',
 ];
 
-/** Beside a database, what it needs to be whole after a crash. */
+/** Suffixes of the logs beside a database, without which it is not whole after a crash. */
 const LOGS = ['-wal', '-journal'] as const;
 
 export type BackupDraft = ReturnType<typeof draftBackup>;
 
-/** An empty draft; `mark` is 16 new hex digits. One at a time for a database: then what a killed one left is known. */
+/** Creates an empty draft; `mark` is 16 new hex digits. One at a time per database: one note tells what a kill left. */
 export function draftBackup({ path, beside, mark }: { path: string; beside: string; mark: string }) {
   requireDatabase(path);
   const notePath = `${path}-backup-note`;
-  // Short, so that there is a name for the draft and its log wherever there is one for the backup.
+  // The name is short, so that the draft and its log have valid names wherever the backup has one.
   const draftPath = join(dirname(beside), `backup.${mark}.partial`);
   using opening = new DisposableStack();
   if (opening.use(lockBackups(path)) !== undefined) removeNoted(notePath);
   opening.defer(() => orUndefined(() => rmSync(notePath)));
   opening.defer(() => removeWith(draftPath, ['-journal']));
-  // The note comes first: after a kill the next backup knows what to remove. The database's disk may be full.
+  // Written first: after a kill the next backup knows what to remove. It may fail, as the database's disk may be full.
   orUndefined(() => writeFileSync(notePath, draftPath, { mode: OWNER_ONLY_FILE }));
   closeSync(openSync(draftPath, 'wx', OWNER_ONLY_FILE));
-  // Nothing is copied that could not be made durable.
+  // Before anything is copied, this shows whether it could be made durable.
   syncFile(draftPath);
   const made = opening.move();
-  /** Removes what there is of it; a draft that has been moved elsewhere stays there. Further calls do nothing. */
+  /** Removes the draft, its log and the note; a draft that was moved elsewhere stays. Further calls do nothing. */
   const discard = () => made.dispose();
   return {
     path: draftPath,
-    /** Resolves when the copy is durable and found sound. It can't be interrupted: who can't wait ends the process. */
+    /** Resolves when the copy is durable and found sound. It can't be interrupted; only ending the process stops it. */
     copy: () => firstWord<Copied>(startThread('store copy', [path, draftPath]), 'the copying thread ended early'),
     discard,
     [Symbol.dispose]: discard,
   };
 }
 
-/** What one that was killed has left: copies of pastes. Throws when another one is under way, as draftBackup does. */
+/** Removes what a killed backup left: copies of pastes. Throws, as draftBackup does, while another one is made. */
 export function removeDraft(path: string): void {
   using lock = lockBackups(path);
   if (lock !== undefined) removeNoted(`${path}-backup-note`);
@@ -74,57 +74,57 @@ function lockBackups(path: string): DatabaseLock | undefined {
   try {
     return lockDatabase(`${path}-backup`, 0);
   } catch (error) {
-    // A disk that turned read-only takes no lock, and its database is in need of a copy.
+    // A disk that turned read-only takes no lock, but its database needs a backup: go on without the lock.
     if (error instanceof Error && codeOf(error.cause) === 'EROFS') return undefined;
     expected(DatabaseInUseError, error);
     throw new DatabaseInUseError(`another backup of the database ${path} is being made`);
   }
 }
 
-/** Where this process may not look, it has made nothing. */
+/** Skips a path where this process may not look, since it has made nothing there. */
 function removeWith(path: string, suffixes: readonly string[]): void {
   const paths = ['', ...suffixes].map((suffix) => `${path}${suffix}`);
   for (const one of paths) if (orUndefined(() => lstatSync(one)) !== undefined) unlinkSync(one);
 }
 
-/** For a draft, which is given up when this fails. */
+/** Runs without a journal, so only on a draft: when this fails, the draft is given up. */
 const WITHOUT_ORPHANS = `PRAGMA journal_mode = OFF; DELETE FROM chunks WHERE
   content_id IN (SELECT content_id FROM orphans); DELETE FROM orphans; PRAGMA incremental_vacuum`;
 
-/** What the thread is started with; `to` is an empty file, which has the permissions that the copy is to have. */
+/** What the thread is started with. `to` is an empty file that already has the permissions for the copy. */
 export type CopyRequest = Parameters<typeof copyDatabase>;
 
 export type Copied = ReturnType<typeof copyDatabase>;
 
-/** Durable when this returns. Throws DatabaseRefusedError when it is not ours or the copy not sound, and StoreError. */
+/** The copy is durable on return. Throws DatabaseRefusedError if `from` is not ours or the copy unsound; StoreError. */
 export function copyDatabase(from: string, to: string) {
   const name = `the database ${from}`;
   try {
-    // VACUUM INTO holds one snapshot, so that writers beside it neither wait nor make it begin again, and copies rows,
-    // not pages: of removed content only what nobody has discarded yet comes along, and that goes next.
+    // VACUUM INTO reads one snapshot: writers beside it neither wait nor make it start again. It copies rows instead of
+    // pages: the only removed content in the copy is orphans that nobody has discarded yet, and those are removed next.
     inOurs(from, name, (db) => db.prepare('VACUUM INTO :to').run({ to }));
     inOurs(to, name, (db) => db.exec(WITHOUT_ORPHANS));
     syncFile(to);
     return { ...inOurs(to, name, soundHoldings), bytes: fileBytes(to) };
   } catch (error) {
-    // A disk may be full, or fail, only when the copy is synced: then it is not SQLite that says so.
+    // Only syncing the copy may show that the disk is full or fails; that error is not SQLite's but has a `syscall`.
     throw asStoreError(error, error instanceof Error && 'syscall' in error ? 'unavailable' : failureAt(to, error));
   }
 }
 
-// Puts a backup in the place of the database: verified and brought to this version under another name, then exchanged
-// in one step. A kill at any moment leaves the old database or the new one, whole; what was there is kept.
+// Restoring: the backup is verified and brought to this version under another name, then takes the database's place in
+// one step. A kill at any moment leaves the old database or the new one, whole. The old database is kept.
 
-/** The path of a backup, which stays as it is; or the bytes of one as they come. */
+/** The path of a backup, which is not changed, or the bytes of a backup as they arrive. */
 type Source = string | AsyncIterable<Uint8Array>;
 
-/** The old database gets a name that ends with `moment`. A failure leaves all as it was, or its message says else. */
+/** The old database gets a name with `moment` in it. A failure leaves all as it was, or its message says otherwise. */
 export async function restoreDatabase(
   { path, backup, moment }: { readonly path: string; readonly backup: Source; readonly moment: string },
 ) {
   using lock = lockDatabase(path);
   try {
-    // A file that is not ours may be in the way by a mistake in the settings: it is not replaced.
+    // A file that is not ours is not replaced: the settings may name it by mistake.
     refuseOtherFiles(path, 'replace');
     return await replace(path, backup, moment);
   } catch (error) {
@@ -142,10 +142,10 @@ async function replace(path: string, backup: Source, moment: string) {
     else await receive(backup, draft);
     const name = `the backup ${typeof backup === 'string' ? backup : 'from standard input'}`;
     const holdings = inOurs(draft, name, soundHoldings);
-    // Brings it to this version; the last connection to close moves the log into the file and removes it.
+    // Brings the draft to this version; closing the last connection moves the log into the file and removes the log.
     openWriting(draft).close();
     syncFile(draft);
-    // A signal that came meanwhile is heard before anything is changed: in the turn that begins after this one.
+    // Two turns: a signal that came meanwhile is handled in the turn after this one, before anything is changed.
     for (const _ of [1, 2]) await setImmediate();
     return { ...holdings, keptAs: exchange(target, draft, moment) };
   } finally {
@@ -159,16 +159,16 @@ function requireRoom(draft: string, bytes: number): void {
   throw new StoreError('full', `no room to restore as ${draft}: it takes ${needed} bytes, and ${free} are free`);
 }
 
-/** Under its lock where it has one: the file may change. One that is open may have no place, but a link in /proc. */
+/** Holds the backup's lock if it has one, as the file may change. An open file may have no path but a link in /proc. */
 async function copyUnused(named: string, draft: string): Promise<void> {
   const backup = existsSync(placeOf(named)) ? placeOf(named) : named;
   requireRoom(draft, ['', ...LOGS].reduce((sum, suffix) => sum + fileBytes(`${backup}${suffix}`), 0));
   using _ = lockIfPossible(backup);
   for (const suffix of ['', ...LOGS]) {
-    // A database that has such a log says 2; what `pasted backup` makes says 1, and has replaced the one of the log.
+    // Byte 18 is 2 in a database with a -wal. `pasted backup` writes 1; a -wal there is of a database that it replaced.
     const isForeign = suffix === '-wal' && readHeader(backup)[18] === 1;
     if (suffix !== '' && (isForeign || fileBytes(`${backup}${suffix}`) === 0)) continue;
-    // Not copyFile: that would give the copy the permissions of the backup, be they for everyone.
+    // Not copyFile: that would also copy the backup's permissions, which may let everyone read it.
     await receive(createReadStream(`${backup}${suffix}`, { highWaterMark: MIB }), `${draft}${suffix}`);
   }
 }
@@ -179,12 +179,12 @@ function lockIfPossible(backup: string): DatabaseLock | undefined {
     return lockDatabase(backup, 0);
   } catch (error) {
     if (error instanceof DatabaseInUseError) throw error;
-    // It is no service's then; and what is copied is examined.
+    // Not in use, but it can't be locked: then no service uses it, and the copy is verified anyway.
     return undefined;
   }
 }
 
-/** The length need not be known before, so there must be room for each piece as it comes. */
+/** The length may not be known beforehand, so each piece is checked for room as it comes. */
 async function receive(pieces: AsyncIterable<Uint8Array>, draft: string): Promise<void> {
   await using copy = await open(draft, 'wx', OWNER_ONLY_FILE);
   for await (const piece of pieces) {
@@ -193,7 +193,7 @@ async function receive(pieces: AsyncIterable<Uint8Array>, draft: string): Promis
   }
 }
 
-/** Gives the old database's new path, if there was one. Until the draft is renamed, it is in its place as well. */
+/** Gives the old database's new path, null without one. Until the draft is renamed, it keeps its old name as well. */
 function exchange(target: string, draft: string, moment: string): string | null {
   using _ = existsSync(target) ? holdAlone(target) : undefined;
   const keptAs = keepOld(target, moment);
@@ -209,13 +209,13 @@ function exchange(target: string, draft: string, moment: string): string | null 
   return existsSync(keptAs) ? keptAs : null;
 }
 
-/** Keeps every other process out until it is closed; undefined when it is too damaged for that. */
+/** A connection that keeps every other process out until it is closed; undefined if the database is too damaged. */
 function holdAlone(target: string): DatabaseSync | undefined {
   let db;
   try {
     db = openAsIs(target, 'writable');
     db.exec('PRAGMA busy_timeout = 1000');
-    // Moves the log into it: one that stayed would be taken for the new database's.
+    // Moves the log into the database: a log that stayed would be taken for the new database's.
     db.exec('PRAGMA journal_mode = DELETE');
     db.exec('BEGIN EXCLUSIVE');
     return db;
@@ -227,7 +227,7 @@ function holdAlone(target: string): DatabaseSync | undefined {
   }
 }
 
-/** Links the old database to a new name, and moves logs that could not be checkpointed along. Gives the name. */
+/** Links the old database to a new name, and moves along logs that could not be checkpointed. Gives the name. */
 function keepOld(target: string, moment: string): string {
   removeSecondNames(target);
   const keptAs = unusedName(`${target}.before-restore-${moment}`);
@@ -238,7 +238,7 @@ function keepOld(target: string, moment: string): string {
   return keptAs;
 }
 
-/** A restore that was killed leaves second names of the database that is still in its place. */
+/** Removes second names that a killed restore left of a database that is still in its place. */
 function removeSecondNames(target: string): void {
   const present = statSync(target, { throwIfNoEntry: false, bigint: true });
   const prefix = `${basename(target)}.before-restore-`;
@@ -267,12 +267,12 @@ function linkOrCopy(target: string, keptAs: string): void {
   }
 }
 
-// Whether what a database holds is whole, page by page and paste by paste.
+// Checks whether all that a database holds is whole, page by page and paste by paste.
 
-/** `quick` leaves out whether every index agrees with its table. */
+/** `quick` does not check whether every index agrees with its table. */
 export type CheckDepth = 'quick' | 'full';
 
-/** What `use` gives. Refuses what is not ours, or damaged; `name` is what it is called then. */
+/** Gives what `use` returns. Refuses a database that is not ours, or damaged; the message calls it `name`. */
 function inOurs<Result>(path: string, name: string, use: (db: DatabaseSync, name: string) => Result): Result {
   try {
     using db = openAsIs(path, 'writable');
@@ -291,12 +291,12 @@ function soundHoldings(db: DatabaseSync, name: string) {
   return holdingsOf(db);
 }
 
-/** Why the database is none of this program's, in words that follow its name; undefined when it is. */
+/** Why the database is not one of this program's, in words that follow its name; undefined when it is. */
 export function whyRefused(db: DatabaseSync): string | undefined {
   return isEmpty(db) ? 'is empty' : whyStrange(marksOf(db));
 }
 
-/** What is wrong with it, a line each; none when it is sound. Throws what is no damage, such as a lock. */
+/** One line for each thing that is wrong; none when the database is sound. Throws what is no damage, such as a lock. */
 export function damageOf(db: DatabaseSync, depth: CheckDepth): readonly string[] {
   try {
     const damage = [...damagedPages(db, depth), ...strangeParts(db)];
@@ -314,13 +314,13 @@ function damagedPages(db: DatabaseSync, depth: CheckDepth): string[] {
   return lines.filter((line) => line !== 'ok' && !line.startsWith('***'));
 }
 
-/** How its tables, indexes and triggers differ from those of its version, in words that follow its name. */
+/** How the tables, indexes and triggers differ from those of the database's version, in words that follow its name. */
 function strangeParts(db: DatabaseSync): string[] {
   const isOfCluster = db.prepare("SELECT 1 FROM sqlite_schema WHERE name = 'guard'").get() !== undefined;
   using model = openModel(isOfCluster ? CLUSTER_TABLES : [], schemaVersionOf(db));
   const parts = model.prepare(`
     SELECT json_group_array(json_array(type || ' ' || name, sql)) AS parts FROM sqlite_schema`).get()!;
-  // A trigger more would run with each change, and could pass on what is stored. SQLite takes its type in any case.
+  // An extra trigger would run with each change and could pass content on. SQLite takes `type` in upper and lower case.
   const strange = db.prepare(`
     WITH meant AS (SELECT value ->> 0 AS part, value ->> 1 AS sql FROM json_each(:parts)),
       found AS (SELECT lower(type) || ' ' || name AS part, sql FROM sqlite_schema)
@@ -340,7 +340,7 @@ const BROKEN = {
       AND size <> (SELECT coalesce(sum(length(bytes)), 0) FROM chunks WHERE chunks.content_id = pastes.content_id)`,
 };
 
-/** By `usage`, which there is from schema 2 on. */
+/** Checked against `usage`, a table that exists from schema 2 on. */
 const MISCOUNTED = {
   'counts of pastes that are not those of the pastes there are': `
     FROM (SELECT count(*) AS pastes, coalesce(sum(size), 0) AS bytes FROM pastes)
@@ -353,7 +353,7 @@ export function holdingsOf(db: DatabaseSync) {
   return { ...counted, schemaVersion: schemaVersionOf(db) };
 }
 
-// What commands ask of files, which the server does not need.
+// File functions for commands, which the server does not need.
 
 /** A mistyped path must not look like an empty service. Throws StoreError where this user may not look. */
 export function requireDatabase(path: string): void {
@@ -372,7 +372,7 @@ export function syncFile(path: string): void {
   withFile(path, 'r+', fsyncSync);
 }
 
-/** So that a file's name outlives a power cut. Some file systems can't sync folders: only that is no error. */
+/** So that a file's name outlives a power cut. Some file systems can't sync folders; only that error is ignored. */
 export function syncFolderOf(path: string): void {
   withFile(dirname(path), 'r', (folder) => {
     try {

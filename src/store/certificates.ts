@@ -1,5 +1,5 @@
-// The SQL of issued certificates, of the certificate authority and of its revocation list. Who may do what with one is
-// pastes/identity.ts and authority/issuing.ts.
+// The SQL of issued certificates, of the certificate authority and of its revocation list. pastes/identity.ts and
+// authority/issuing.ts decide who may do what with a certificate.
 
 import { DAY_SECONDS } from '../core/time.ts';
 import { prepareInviting } from './governing.ts';
@@ -9,7 +9,7 @@ import type {
   StoredAuthority, StoredCrl,
 } from './store.ts';
 
-/** How many found certificates are remembered; fingerprints that are not found aren't, as anyone can make them up. */
+/** How many found certificates are remembered. Fingerprints that are not found aren't, as anyone can make them up. */
 const REMEMBERED = 10_000;
 
 const CERTIFICATE_COLUMNS = `serial, common_name AS commonName, fingerprint, created_at AS createdAt,
@@ -17,7 +17,7 @@ const CERTIFICATE_COLUMNS = `serial, common_name AS commonName, fingerprint, cre
   revocation_reason AS revocationReason, holder, is_unused AS isUnused`;
 
 export function certificateCommands(db: Database) {
-  // The mark is the holder's: certificates that renew this one, or that it renews, have it too.
+  // Being admin belongs to the holder: certificates that renew this one, or that it renews, get the mark too.
   const grant = prepareChange(db, {
     table: 'certificates', set: 'is_admin = 1',
     where: 'holder = (SELECT holder FROM certificates WHERE serial = :serial AND revoked_at IS NULL)',
@@ -35,7 +35,7 @@ export function certificateCommands(db: Database) {
   };
 }
 
-/** Decides first and writes after: whatever races, one certificate is the admin's, and no invitation is overdrawn. */
+/** Decides first and writes after: in any race one certificate is the admin's, and no invitation is used too often. */
 function prepareIssuance(db: Database): (issuance: Issuance) => IssueOutcome {
   const any = db.prepare('SELECT 1 FROM certificates LIMIT 1');
   const bySerial = db.prepare('SELECT 1 FROM certificates WHERE serial = :serial OR fingerprint = :fingerprint');
@@ -67,7 +67,7 @@ function prepareIssuance(db: Database): (issuance: Issuance) => IssueOutcome {
     if (renewed !== undefined && renewed.refused !== null) return renewed;
     if (bySerial.get({ serial, fingerprint }) !== undefined) return { refused: 'serialTaken' };
     if (byKey.get({ publicKeySha256, createdAt, issuedTo }) !== undefined) return { refused: 'keyReused' };
-    // In capitals, to be told from what bought pastes: that alone makes them dearer on other hosts of a cluster.
+    // In capitals, to tell it from challenges spent on pastes: only those make pastes dearer on other cluster hosts.
     if (work !== null) challenges.spend({ ...work, nonce: work.nonce.toUpperCase() });
     if (invitation !== undefined) invitations.spend(invitation);
     const holder = renewed?.holder ?? fingerprint;
@@ -81,12 +81,12 @@ function prepareIssuance(db: Database): (issuance: Issuance) => IssueOutcome {
   };
 }
 
-/** Each renewal leaves a record, and one that is never used an entry of the revocation list: so there is a bound. */
+/** Limits renewals: each leaves a record, and a certificate that is never used also an entry of the revocation list. */
 const CERTIFICATES_A_DAY = 24;
 
 /**
- * What a new certificate takes over from the one that it renews. That one must be valid now: another of its holder may
- * have taken its place while the request was under way.
+ * What a new certificate takes over from the one that it renews. The renewed one must still be valid: another of its
+ * holder's certificates may have taken its place while the request was under way.
  */
 function prepareRenewing(db: Database) {
   const renewable = db.prepare(`
@@ -110,14 +110,14 @@ function prepareRenewing(db: Database) {
 
 interface Replacement {
   readonly holder: string;
-  /** The one that stays. */
+  /** Of the certificate that stays. */
   readonly serial: string;
   readonly nowSeconds: number;
-  /** Who caused it, and what is told beside which certificates. */
+  /** Who caused it, and the details to record beside those of each revoked certificate. */
   readonly by: AuditEvent;
 }
 
-/** Revokes what its holder has beside it and could still use, as far as the condition has it; gives the entries. */
+/** Revokes the holder's other certificates that are still usable and meet the condition; gives the audit entries. */
 function prepareReplacing(db: Database, condition: string) {
   const revoke = prepareChange(db, {
     table: 'certificates', set: 'revoked_at = :nowSeconds, revocation_reason = :reason',
@@ -155,7 +155,7 @@ function prepareRevocation(db: Database) {
   });
   const holderOf = db.prepare('SELECT holder FROM certificates WHERE serial = :serial');
   const audit = prepareAudit(db);
-  // Whoever has stolen a key can renew with it: what was not used yet goes with the certificate that it renews.
+  // Whoever has stolen a key can renew with it: a renewal that was not used yet is revoked with the one that it renews.
   const replace = prepareReplacing(db, 'AND is_unused = 1');
   return ({ serial, nowSeconds, reason, revoked }: {
     serial: string; nowSeconds: number; reason: string | null; revoked: AuditEvent;
@@ -170,10 +170,10 @@ function prepareRevocation(db: Database) {
 }
 
 /**
- * Looks at `limit` certificates that had expired by then, and removes the ones that nothing refers to: no paste, no
- * certificate that was obtained with it or renews it (while it is on record its fingerprint is not anyone's), no list
- * of revoked ones that must name it once more. Never an admin's: there is a first certificate once. The next step
- * begins after the `last` one that was looked at, which is null when there are no more.
+ * Looks at `limit` certificates that had expired by then, and removes those that nothing refers to: no paste, no
+ * certificate obtained with it or renewing it (while it is on record, nobody else gets its fingerprint), no revocation
+ * list that must name it once more. Never an admin's: there is a first certificate only once. `last` is the last one
+ * that was looked at, after which the next step begins; null when there are no more.
  */
 function prepareRemoval(db: Database) {
   const expired = db.prepare(`
@@ -235,16 +235,16 @@ export function certificateLookups(db: Database) {
       return revoked.all({ revokedAt, serial, limit }).map((row) => fromCertificateRow(row)!);
     },
     hasCertificates: () => any.get() !== undefined,
-    /** How many there are; revoked ones that have expired count as revoked. `admins` are holders, among the valid. */
+    /** How many of each kind. Expired ones that were revoked count as revoked; `admins` are holders of valid ones. */
     countCertificates: (nowSeconds: number) => (
       counts.get({ nowSeconds }) as Record<'valid' | 'revoked' | 'expired' | 'admins', number>
     ),
   };
 }
 
-/** A page of the certificates that a holder obtained, and of those that are the holder's. */
+/** A page of a holder's own certificates, together with the others that the holder obtained. */
 function prepareListOf(db: Database): (holder: string, page: Page) => Listed<Certificate> {
-  // Found in the indexes first, so that what is skipped is never read.
+  // Serials are found in the indexes first, so that skipped rows are never read.
   const select = db.prepare(`
     SELECT ${CERTIFICATE_COLUMNS}
     FROM certificates
@@ -268,10 +268,10 @@ function prepareListOf(db: Database): (holder: string, page: Page) => Listed<Cer
 
 type FindCertificate = ReturnType<typeof certificateLookups>['findCertificate'];
 
-/** The lookup that every request with an identity makes, where one process alone answers from this file. */
+/** Caches the lookup that every request with an identity makes, for a store where one process alone serves its file. */
 export function rememberFound(db: Database, find: FindCertificate): FindCertificate {
-  // It changes with every commit of any other connection (https://sqlite.org/pragma.html#pragma_data_version), so what
-  // is remembered is exact even while the command line revokes.
+  // It changes with every commit of any other connection (https://sqlite.org/pragma.html#pragma_data_version), so the
+  // cache is exact even while the command line revokes.
   const dataVersion = db.prepare('PRAGMA data_version');
   const remembered = new Map<string, Certificate>();
   let rememberedVersion: unknown;
@@ -312,14 +312,14 @@ export function authorityCommands(db: Database) {
   const { findAuthority } = authorityLookups(db);
   const audit = prepareAudit(db);
   return {
-    /** Whether this is the authority from now on; an earlier one stays. */
+    /** Whether this is the authority from now on; false if there is one already, which stays. */
     createAuthority: ({ authority, created }: { authority: StoredAuthority; created: AuditEvent }): boolean => {
       if (findAuthority() !== undefined) return false;
       insert.run({ ...authority });
       audit(created);
       return true;
     },
-    /** Whether it took the place of the one before; not of what that had become meanwhile. */
+    /** Whether `after` took the place of `before`; false if that has changed meanwhile. */
     replaceAuthority: (change: Record<'before' | 'after', StoredAuthority> & { audited: AuditEvent }): boolean => {
       const { before: { fingerprint: fingerprintBefore, lockedKey: lockedKeyBefore }, after, audited } = change;
       const isReplaced = replace({ ...after, fingerprintBefore, lockedKeyBefore }).length === 1;
@@ -345,7 +345,7 @@ export function authorityLookups(db: Database) {
   const revocations = db.prepare('SELECT count FROM revocations');
   return {
     findAuthority: () => find.get() as unknown as StoredAuthority | undefined,
-    /** The list that is kept; `known` itself while it is that one, since a list may have megabytes. */
+    /** The list that is kept, or `known` itself if that is still the one: a list may have megabytes to read. */
     findCrl: (known?: StoredCrl) => (
       (otherCrl.get({ known: known?.number ?? null }) as unknown as StoredCrl | undefined) ?? known
     ),

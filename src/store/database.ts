@@ -17,7 +17,7 @@ import {
   DatabaseInUseError, DatabaseRefusedError, failureOf, isDamage, primaryCodeOf, SQLITE, StoreError, type StoreFailure,
 } from './store.ts';
 
-/** The log is checkpointed when it has grown so far, and cut back to this size when it starts anew. */
+/** The log is checkpointed when it reaches this size, and cut back to it when it starts anew. */
 export const WAL_LIMIT_BYTES = 8 * MIB;
 
 /** The inner pages for a million pastes take some 3 MiB, more than SQLite's default of 2 MB. */
@@ -26,18 +26,18 @@ const READER_CACHE_KIB = (4 * MIB) / KIB;
 /** No statement may attach a second database; Node has this limit from 24.15 on. */
 const OPTIONS = { timeout: 5000, limits: { attach: 0 } } as const satisfies DatabaseSyncOptions;
 
-/** A damaged or tampered file runs no code, and is walked within its cells; no copy has old bytes between them. */
+/** A damaged or tampered file can't run code or be read past its cells, and no copy has old bytes between the cells. */
 const CAUTION = ['PRAGMA trusted_schema = OFF', 'PRAGMA cell_size_check = ON', 'PRAGMA secure_delete = ON'];
 
-/** Fixed by the first table. A crash must not leave a file that does not bear our application id. */
+/** Takes effect only before the first table. A crash must not leave a file without our application id. */
 const LAYOUT = [
-  // Setting auto_vacuum writes a file. Not IMMEDIATE, which writes before the id is set.
+  // auto_vacuum writes the file, so one transaction sets the id too. Not IMMEDIATE, which writes before the id is set.
   `PRAGMA page_size = ${PAGE_BYTES}`,
   'BEGIN', 'PRAGMA auto_vacuum = INCREMENTAL', `PRAGMA application_id = ${APPLICATION_ID}`, 'COMMIT',
 ];
 
 /**
- * In effect for one connection each time. The cache stays at SQLite's 2 MB: what a batch has beyond it goes to the log
+ * Each applies to one connection only. The cache stays at SQLite's 2 MB: what a batch writes beyond it goes to the log
  * before the commit, where no reader sees it, and with 8 MiB nothing was quicker.
  */
 const WRITING = [
@@ -53,7 +53,7 @@ export function openReading(path: string): DatabaseSync {
   return db;
 }
 
-/** What `use` gives; where it throws, as in a file that is no database, nobody else would close the connection. */
+/** Gives what `use` returns. If it throws, as for a file that is no database, closes `db`: nobody else would. */
 export function orClosed<Result>(db: DatabaseSync, use: (db: DatabaseSync) => Result): Result {
   try {
     return use(db);
@@ -63,34 +63,34 @@ export function orClosed<Result>(db: DatabaseSync, use: (db: DatabaseSync) => Re
   }
 }
 
-/** Sets nothing up: of any version, in whatever state, and while other processes use it. It must exist. */
+/** Sets nothing up, so any version in any state can be opened, also while others use it. The file must exist. */
 export function openAsIs(path: string, mode: 'writable' | 'immutable'): DatabaseSync {
   const url = pathToFileURL(path);
-  // One that may write tidies up after itself where nobody else has the database open, and makes none that is missing;
-  // to an immutable one no file beside the database means anything (https://sqlite.org/uri.html).
+  // A writable connection removes its side files if nobody else has the database open; mode=rw creates no database;
+  // an immutable connection ignores all files beside the database (https://sqlite.org/uri.html).
   url.search = mode === 'writable' ? 'mode=rw' : 'immutable=1';
-  // VACUUM INTO attaches what it writes.
+  // VACUUM INTO attaches the file that it writes.
   const limits = { attach: mode === 'writable' ? 1 : 0 };
   const db = new DatabaseSync(url, { ...OPTIONS, limits, readOnly: mode === 'immutable' });
   orClosed(db, () => [...CAUTION, 'PRAGMA temp_store = MEMORY'].forEach((pragma) => db.exec(pragma)));
   return db;
 }
 
-/** The only connection that writes, on a database brought to the newest schema. Refuses one that is not ours. */
+/** The only connection that writes. Brings the database to the newest schema, and refuses one that is not ours. */
 export function openWriting(path: string): DatabaseSync {
   const db = new DatabaseSync(path, OPTIONS);
   try {
-    // Once more: a log left by a crash may hold a newer header than the one that refuseOtherFiles saw.
+    // Checked again: a log left by a crash may hold a newer header than the one that refuseOtherFiles saw.
     refuseStrange(path, { ...marksOf(db), ...(isEmpty(db) ? { applicationId: APPLICATION_ID } : {}) });
     for (const pragma of [...CAUTION, ...WRITING]) db.exec(pragma);
     if (schemaVersionOf(db) === 0) for (const statement of LAYOUT) db.exec(statement);
-    // Building an index may sort in a temporary file: ids and owners are no content, and don't always fit into memory.
+    // Building an index may sort in a temporary file: ids and owners are no content, and may not fit into memory.
     const migrations = migrate(db);
-    // A statement sets aside what it would have to undo: content must stay off the disk.
+    // From here on a statement keeps what it may have to undo in memory: content must stay out of temporary files.
     db.exec('PRAGMA temp_store = MEMORY');
-    // Not before a new one has its tables: a file with anything in it then bears our application id.
+    // Only once a new database has its tables: then any file with something in it bears our application id.
     db.exec('PRAGMA journal_mode = WAL');
-    // Then an older version sees in the header that it must refuse this database, even after a crash.
+    // Puts the new version into the file's header, so that an older program refuses this database even after a crash.
     if (migrations > 0) db.exec('PRAGMA wal_checkpoint(TRUNCATE)');
     return db;
   } catch (error) {
@@ -101,7 +101,7 @@ export function openWriting(path: string): DatabaseSync {
   }
 }
 
-/** All tables of a version, and these, in memory with nothing in them: what there is, and what statements give. */
+/** An empty database in memory with a version's tables and `more`: shows what should exist, and statements' columns. */
 export function openModel(more: readonly string[], version = MIGRATIONS.length): DatabaseSync {
   const db = new DatabaseSync(':memory:');
   migrate(db, MIGRATIONS.slice(0, version));
@@ -134,12 +134,12 @@ export const OWNER_ONLY_FILE = 0o600;
 export const LOCK_WAIT_MS = 1000;
 
 /**
- * A missing or an empty file may become ours, one of a newer version be replaced. Only for the holder of the lock:
+ * Accepts a missing or empty file and, to `replace` it, one of a newer version. Only for the holder of the lock:
  * closing a file drops all locks that this process has on it (https://sqlite.org/howtocorrupt.html, 2.2).
  */
 export function refuseOtherFiles(path: string, purpose: 'open' | 'replace' = 'open'): void {
   const advice = purpose === 'open' ? ANOTHER_PATH : `${ANOTHER_PATH}, or move the file away`;
-  // A pipe would also never open.
+  // Opening a pipe, for example, would never end.
   if (isFile(path) === false) throw new DatabaseRefusedError(`${path} is not a file: ${ANOTHER_PATH}`);
   const header = readHeader(path);
   if (header.length === 0) return purpose === 'open' ? refuseLoneLog(path) : undefined;
@@ -150,7 +150,7 @@ export function refuseOtherFiles(path: string, purpose: 'open' | 'replace' = 'op
   refuseStrange(path, { applicationId: header.readUInt32BE(APPLICATION_ID_OFFSET), version }, advice);
 }
 
-/** SQLite removes a log beside an empty file. Of ours that file was lost then, and its log is what is left of it. */
+/** SQLite removes a log beside an empty file. But if our file was lost, its log is all that is left of it. */
 export function refuseLoneLog(path: string): void {
   if (fileBytes(path) > 0 || fileBytes(`${path}-wal`) === 0) return;
   throw new DatabaseRefusedError(`${path} is away or empty, and its log is not: put it back, or move ${path}-wal away`);
@@ -161,7 +161,7 @@ export function isFile(path: string): boolean | undefined {
   return orUndefined(() => statSync(path).isFile());
 }
 
-/** Empty where there is nothing. */
+/** Empty if there is no file. */
 export function readHeader(path: string): Buffer {
   const header = Buffer.alloc(HEADER_BYTES);
   try {
@@ -181,13 +181,13 @@ export function withFile<Result>(path: string, flags: string, use: (descriptor: 
   }
 }
 
-/** For their owner alone, whatever the umask, as -wal and -shm are then too; whether there was no file. */
+/** Creates it for its owner alone, whatever the umask; -wal and -shm get the same mode. Whether it was missing. */
 export function createFile(path: string): boolean {
   try {
     createFolder(dirname(path));
     const isNew = !existsSync(path);
     if (isNew) withFile(path, 'a', () => {});
-    // SQLite would open it for reading only, or not say why it can't.
+    // Without this check SQLite would open the file for reading only, or not say why it can't open it.
     else accessSync(path, constants.R_OK | constants.W_OK);
     return isNew;
   } catch (error) {
@@ -195,7 +195,7 @@ export function createFile(path: string): boolean {
   }
 }
 
-/** With those above it. Node's `recursive`, for what --permission hides, never ends where a folder takes no other. */
+/** Makes parents too. `recursive` only if --permission hides the parent: it never ends where a folder can't be made. */
 function createFolder(path: string): void {
   const isParentThere = orUndefined(() => existsSync(dirname(path)));
   if (isParentThere === false) createFolder(dirname(path));
@@ -206,7 +206,7 @@ function createFolder(path: string): void {
   }
 }
 
-/** Where a file is or will be, whatever link leads there. Other names stay: they may be all that is permitted. */
+/** Where a file is or will be, with links followed. A path that is no link stays: it may be all that is permitted. */
 export function placeOf(path: string, mostLinks = 40): string {
   const target = orUndefined(() => resolve(realpathSync(dirname(path)), readlinkSync(path)));
   return target === undefined || mostLinks === 0 ? path : placeOf(target, mostLinks - 1);
@@ -215,8 +215,8 @@ export function placeOf(path: string, mostLinks = 40): string {
 export type DatabaseLock = ReturnType<typeof lockDatabase>;
 
 /**
- * Keeps every other process from serving the same database: who reads which content is known to one process only. A
- * lock of SQLite on an empty file: the system releases it however the process ends. Throws DatabaseInUseError.
+ * Keeps all other processes from serving the same database, as only one process knows who reads which content. It is a
+ * SQLite lock on an empty file: the system releases it however the process ends. Throws DatabaseInUseError.
  */
 export function lockDatabase(path: string, waitMs = LOCK_WAIT_MS) {
   const lockPath = `${placeOf(path)}-lock`;
@@ -239,7 +239,7 @@ export function lockDatabase(path: string, waitMs = LOCK_WAIT_MS) {
     /** The file stays, since another process may be waiting for it. */
     release,
     [Symbol.dispose]: release,
-    /** Releases after a failure; a database that is not ours keeps no file of ours beside it. */
+    /** Releases the lock after a failure, and removes a new lock file beside a database that is not ours. */
     giveUp(error: unknown): void {
       if (isNew && error instanceof DatabaseRefusedError) rmSync(lockPath);
       release();
@@ -258,7 +258,7 @@ export function fileBytes(path: string): number {
 /** Enough for a log at its limit and for moving it into the database. */
 export const BALLAST_BYTES = 2 * WAL_LIMIT_BYTES;
 
-/** Stays free beside the ballast: content that would leave less is refused when it is offered, and when written. */
+/** Must stay free besides the ballast. Content that would leave less is refused when offered, and when written. */
 export const FREE_RESERVE_BYTES = BALLAST_BYTES;
 
 export type Ballast = ReturnType<typeof createBallast>;
@@ -269,24 +269,24 @@ export function createBallast(path: string) {
   return {
     /** Nothing more may be stored: free room is below the reserve, or the ballast was given up. */
     isDiskShort: (): boolean => isGivenUp || !hasRoomFor(path, 0),
-    /** As it becomes where somebody reads for long. */
+    /** Whether the log is over twice its limit, as happens while somebody reads for long. */
     isLogLong: (): boolean => orUndefined(() => fileBytes(`${path}-wal`) > BALLAST_BYTES) === true,
     /** Frees the room; false when there was none to free. */
     giveUp(): boolean {
       const bytes = fileBytes(ballastPath);
       isGivenUp = true;
-      // A file system that copies what it changes may have no room for that either.
+      // A file system that copies what it changes may have no room even to remove a file.
       orUndefined(() => rmSync(ballastPath, { force: true }));
       return fileBytes(ballastPath) < bytes;
     },
-    /** Makes the file whole where there is room for it and the reserve; whether more may be stored. */
+    /** Makes the file whole if there is room for it and the reserve. Gives whether more may be stored. */
     restore(): boolean {
-      // What is free on the disk says nothing of a quota: once it was full, the reserve is written as well.
+      // Free disk space says nothing about a quota: once storage was full, the reserve is written too, as a test.
       const bytes = BALLAST_BYTES + (isGivenUp ? FREE_RESERVE_BYTES : 0);
       const isThere = !isGivenUp && fileBytes(ballastPath) >= BALLAST_BYTES;
       if (!isThere && hasRoomFor(path, BALLAST_BYTES)) {
         const obstacle = fill(ballastPath, bytes, BALLAST_BYTES);
-        // A command may have given it up, at a quota.
+        // A command may have given the ballast up at a quota: only filling it ends that.
         isGivenUp = obstacle === 'full' || (isGivenUp && obstacle !== undefined);
       }
       return !isGivenUp && hasRoomFor(path, 0);
@@ -294,7 +294,7 @@ export function createBallast(path: string) {
   };
 }
 
-/** To SQLite a quota that is reached is a disk that fails, or takes no file: whether it takes more tells them apart. */
+/** SQLite reports a reached quota as a disk that fails or takes no file: writing more bytes tells the two apart. */
 export function failureAt(path: string | null, error: unknown): StoreFailure | undefined {
   const code = primaryCodeOf(error);
   if (path === null || (code !== SQLITE.IOERR && code !== SQLITE.CANTOPEN)) return failureOf(error);
@@ -303,21 +303,21 @@ export function failureAt(path: string | null, error: unknown): StoreFailure | u
   return obstacle;
 }
 
-/** Whether the disk has room for so many bytes and keeps its reserve, which is more for a log beyond its limit. */
+/** Whether so many bytes fit and leave the disk's reserve, to which the part of the log beyond its limit is added. */
 export function hasRoomFor(path: string, bytes: number): boolean {
   const room = orUndefined(() => freeBytes(path) - Math.max(0, fileBytes(`${path}-wal`) - WAL_LIMIT_BYTES));
-  // Of a disk that does not say, the write itself will say what is wrong.
+  // If the disk does not say how much is free, the write itself will show what is wrong.
   return (room ?? Infinity) - bytes > FREE_RESERVE_BYTES;
 }
 
-/** Bytes that this process may still write to the file system of that path. The first of Node 24 have no `frsize`. */
+/** Bytes that this process may still write to the path's file system. The first versions of Node 24 lack `frsize`. */
 export function freeBytes(path: string): number {
   const { blocks, bavail, bsize, frsize = bsize } = statfsSync(dirname(path));
-  // One without blocks does not count them: ramfs, tmpfs with size=0, some of FUSE.
+  // A file system with 0 blocks does not count them: ramfs, tmpfs with size=0, some FUSE ones.
   return blocks === 0 ? Infinity : bavail * frsize;
 }
 
-/** With noise: a hole takes no room, nor do zeros where the file system compresses. */
+/** Fills the file with noise: a hole takes no room, nor do zeros where the file system compresses. */
 function fill(path: string, bytes: number, keptBytes: number): StoreFailure | undefined {
   const noise = new Uint8Array(MIB);
   for (let at = 0, value = 1; at < MIB; at += 1) noise[at] = (value = Math.imul(value, 1664525) + 1013904223) >>> 24;

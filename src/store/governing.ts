@@ -20,9 +20,9 @@ export function governingCommands(db: Database) {
       invite.run({ ...invitation, id });
       return id;
     },
-    /** Whether there was one. What was obtained with it stays. */
+    /** Whether there was such an invitation. What was obtained with it stays. */
     withdrawInvitation: (id: number): boolean => withdraw({ id }).length === 1,
-    /** Whether it was not refused before. From its commit on no paste is stored with this content. */
+    /** False if the content was refused already. From its commit on, no paste is stored with this content. */
     banContent: ({ banned, ...content }: Omit<Ban, 'sha256'> & { sha256: Uint8Array; banned: AuditEvent }): boolean => {
       if (isBanned(content.sha256)) return false;
       ban.run({ ...content });
@@ -85,7 +85,7 @@ const FAULTS = {
   'invitations that end before they begin': 'FROM invitations WHERE expires_at <= created_at',
 };
 
-/** What contradicts itself in what is governed by, in words behind a number. How many uses are left, SQLite checks. */
+/** What contradicts itself in the tables, as words behind a number. SQLite itself checks how many uses are left. */
 export function faultsOf(db: Database, faults: Readonly<Record<string, string>> = FAULTS): string[] {
   return Object.entries(faults).flatMap(([what, rows]) => {
     const count = Number(db.prepare(`SELECT count(*) AS count ${rows}`).all()[0]?.['count']);

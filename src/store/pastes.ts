@@ -1,5 +1,5 @@
-// The SQL of pastes and of lists of them. Commands run inside the writer's transaction (batch.ts) and throw to have no
-// effect; lookups run on the reading connection. Who calls them is open.ts.
+// The SQL of pastes and of lists of them. Commands run inside the writer's transaction (batch.ts) and have no effect if
+// they throw; lookups run on the reading connection. open.ts calls both.
 
 import { compactBytes } from '../core/content.ts';
 import { prepareBanned } from './governing.ts';
@@ -12,13 +12,13 @@ import type {
   PasteChanges, PasteFilter, PasteWithContent, Refused, StorageRefusal, UpdateOutcome, UpdateTerms,
 } from './store.ts';
 
-/** The contents are marked as orphans in the same transaction; their chunks are still there. */
+/** The contents were marked as orphans in the same transaction; their chunks are still there. */
 export type Change<Outcome> = Readonly<{ outcome: Outcome; orphanedContentIds: readonly string[] }>;
 
 export type Access = Readonly<{ id: string; atSeconds: number }>;
 
 export function pasteCommands(db: Database) {
-  // accessed_at is never null and keeps its width, so SQLite overwrites it in place and not the content's pages.
+  // accessed_at is never null and keeps its width: SQLite overwrites it in place and leaves the content's pages alone.
   const touch = db.prepare('UPDATE pastes SET accessed_at = :atSeconds WHERE id = :id');
   const expired = amongFirst('pastes', 'expires_at <= :nowSeconds', 'expires_at, rowid');
   return {
@@ -47,7 +47,7 @@ type PasteRow = readonly [
   content: Uint8Array | null,
 ];
 
-/** Content of more than `mostContentBytes` is not read, and null. SQLite has no booleans. */
+/** Content of more than `mostContentBytes` is not read, and null is given for it. SQLite has no booleans. */
 function prepareFinding(db: Database) {
   const find = db.prepare(`
     SELECT id, owner, mime_type, size, lower(hex(sha256)), created_at, expires_at, burn_after_read, password_hash,
@@ -92,14 +92,14 @@ type StoredContent = Pick<NewPaste, 'sha256' | 'contentId' | 'owner'>;
 const OWNER_FULL = { hint: 'your pastes take as much as one owner may store: delete some, or wait until they expire' };
 
 /**
- * Why so much more content, in chunks that are written already or in its row, can't be stored, for creating and
- * updating alike: bans, the duplicate throttle, the quotas. Asked last: what is not refused counts as a submission.
+ * Why so much more content, in chunks already written or in its row, can't be stored: bans, the duplicate throttle,
+ * the quotas. Creating and updating both ask this, as their last check: what is not refused counts as a submission.
  */
 function prepareStorageRules(db: Database) {
   const submissions = prepareSubmissions(db);
   const isStoreFull = prepareQuota(db);
   const isBanned = prepareBanned(db);
-  // What has expired may be there still: it is looked at for who would be refused, by owner, as others' may be many.
+  // Expired pastes may still be there. Before a refusal the owner's are subtracted, by owner: others may have many.
   const ownerFull = db.prepare(`
     SELECT 1 FROM owners WHERE owner = :owner AND bytes > :leftBytes AND bytes > :leftBytes + (SELECT total(size)
       FROM pastes INDEXED BY pastes_by_owner WHERE owner = :owner AND expires_at <= :nowSeconds)`);
@@ -109,7 +109,7 @@ function prepareStorageRules(db: Database) {
     if (isBanned(sha256)) return { refused: 'contentRefused' };
     const repeated = duplicates === null ? undefined : submissions.refusal(sha256, nowSeconds, duplicates);
     if (repeated !== undefined) return repeated;
-    // Less than before is stored whatever the owner has: the limit may be newer than the pastes.
+    // An update that adds nothing is stored whatever the owner has: the limit may be newer than the pastes.
     if (owner !== null && maxOwnerBytes !== null && contentBytes > 0) {
       const named = { owner, leftBytes: maxOwnerBytes - contentBytes, nowSeconds };
       if (named.leftBytes < 0 || ownerFull.get(named)) return { refused: 'storageFull', fields: OWNER_FULL };
@@ -208,7 +208,7 @@ function prepareUpdateWriting(db: Database): (before: Paste, changes: PasteChang
   };
 }
 
-/** `by` is null for who has shown the token of a paste without owner. `asAdmin` is recorded for another's paste. */
+/** `by` is null for a caller with the token of a paste without owner. `asAdmin` is recorded for another's paste. */
 function prepareDeletion(db: Database) {
   const find = prepareFinding(db);
   const remove = prepareRemoving<{ id: string }>(db, 'id = :id');
@@ -229,12 +229,12 @@ function prepareDeletion(db: Database) {
   };
 }
 
-/** Who answers for what is done by the operator's commands; no owner is called so. */
+/** Stands for the operator where a command or an audit entry names an owner; no owner has this name. */
 export const OPERATOR_NAME = 'operator';
 
 /**
- * Whether the paste was there, whoever owns it and though it may have expired; with `content`, only while it has that.
- * A service that runs learns of it by the count, and then discards the content itself.
+ * Removes a paste, whoever owns it, even an expired one; with `content`, only while it has that. Whether it did.
+ * A service that runs notices the new count, and then discards the content itself.
  */
 function prepareTakingDown(db: Database) {
   const remove = prepareDeletion(db);
@@ -247,13 +247,13 @@ function prepareTakingDown(db: Database) {
   };
 }
 
-// Lists: a page and the count of all that match, both from an index that holds everything filtered and sorted by, so
-// that neither reads the pastes that it skips. An owner's has all that is shown, too.
+// Lists: a page and the count of all that match. Both come from an index with every column that is filtered or sorted
+// by, so skipped pastes are never read. The index for an owner's list has all that is shown, too.
 
 /** With more types than this, the glob is matched against each paste: collecting the types would cost more. */
 const MOST_TYPES = 1000;
 
-/** After a `*` the rest is tried at every place, which takes microseconds; globs without that are cheap. */
+/** What follows a `*` is tried at every place, which takes microseconds; globs without that are cheap. */
 const TRIES_PLACES = /\*./;
 
 type Named = Record<string, string | number>;
@@ -267,7 +267,7 @@ export function pasteListLookups(db: Database) {
       const named = { after, before, nowSeconds };
       return owner === null ? everyones.list(named, typeGlob, page) : own.list({ ...named, owner }, typeGlob, page);
     },
-    /** When the last of the newest `rows` was made, listed or not. Undefined of fewer rows, and for a cheap glob. */
+    /** When the last of the newest `rows` was made, listed or not. Undefined if there are fewer, or no costly glob. */
     nthPasteAt({ owner, typeGlob, after, before }: PasteFilter, rows: number): number | undefined {
       if (typeGlob === null || !TRIES_PLACES.test(typeGlob)) return undefined;
       const named = { after, before, nowSeconds: -Infinity, offset: rows - 1 };

@@ -1,5 +1,5 @@
 // The SQL of what is kept beside pastes: their usage, larger content in chunks, the audit log, used challenges,
-// submissions, secrets. Commands and lookups are called as those of pastes.ts.
+// submissions, secrets. Commands and lookups are called like those of pastes.ts.
 
 import { PAGE_BYTES } from './schema.ts';
 import {
@@ -9,8 +9,8 @@ import {
 } from './store.ts';
 
 /**
- * Changes the rows for which a condition holds; without `set` they go. Gives what their columns had before. They are
- * read first: a change that answers with rows can lie (nodejs/node#63311), and the nodes of a cluster give none.
+ * Updates the rows that meet a condition, or deletes them without `set`. Gives their columns as they were. The rows are
+ * read first: a change that answers with rows can lie (nodejs/node#63311), and the nodes of a cluster give no rows.
  */
 export function prepareChange(
   db: Database, { table, set, where, columns = '1' }: { table: string; set?: string; where: string; columns?: string },
@@ -26,12 +26,12 @@ export function prepareChange(
   };
 }
 
-/** SQL that holds for the first `:limit` of the rows for which a condition holds, in an order: a bounded step. */
+/** SQL that is true for the first `:limit` rows, in an order, that meet a condition: so a step is bounded. */
 export function amongFirst(table: string, where: string, order: string): string {
   return `rowid IN (SELECT rowid FROM ${table} WHERE ${where} ORDER BY ${order} LIMIT :limit)`;
 }
 
-/** The file is measured in used pages, more exact than any count of rows. */
+/** Counts the used pages of the file, which is more exact than any count of rows. */
 const USED_PAGES = `max(0, (
   SELECT (page_count - freelist_count) * ${PAGE_BYTES} FROM pragma_page_count, pragma_freelist_count) - ${OWN_BYTES})`;
 
@@ -39,7 +39,7 @@ function usageOf({ databaseBytes = USED_PAGES }: Database): string {
   return `pastes, bytes, ${databaseBytes} AS databaseBytes FROM usage`;
 }
 
-/** Sees its own transaction's changes. */
+/** Includes its own transaction's changes. */
 export function prepareUsage(db: Database): () => StoredUsage {
   const usage = db.prepare(`SELECT ${usageOf(db)}`);
   return () => ({ ...(usage.get() as unknown as StoredUsage) });
@@ -54,7 +54,7 @@ export function prepareQuota(db: Database): (more: MoreContent) => boolean {
   return (more) => full.get({ ...more }) !== undefined;
 }
 
-// Larger content: chunks, and the orphans that no paste refers to. Who holds what for reading is content.ts.
+// Larger content: chunks, and the orphans that no paste refers to. Who holds which content for reading: see content.ts.
 
 export function contentLookups(db: Database) {
   const adopted = db.prepare('SELECT 1 FROM pastes WHERE content_id = :contentId');
@@ -77,7 +77,7 @@ export interface Chunk {
   readonly quota: UploadQuota | null;
 }
 
-/** What admitted uploads still have to write counts as taken: otherwise all that race for the last room would fail. */
+/** What admitted uploads have yet to write counts as taken: otherwise all that race for the last room would fail. */
 function prepareQuotas(db: Database) {
   const isFull = prepareQuota(db);
   const promisedBytes = new Map<string, number>();
@@ -106,12 +106,12 @@ export function contentCommands(db: Database) {
   const remove = prepareChange(db, { table: 'chunks', where: amongFirst('chunks', ofOrphan, 'position') });
   const forget = db.prepare('DELETE FROM orphans WHERE content_id = :contentId');
   return {
-    /** Whether the quota had room for it; without, nothing is written. */
+    /** Whether the quota had room for the chunk; if not, nothing is written. */
     writeChunk(chunk: Chunk): boolean {
       if (!quotas.admit(chunk)) return false;
       const { contentId, position, bytes } = chunk;
       if (position === 0) orphan.run({ contentId });
-      // It was discarded, as another host does with what one that was suspended has left, or given to a paste.
+      // The content was discarded, as another host does with uploads of a suspended host, or it was given to a paste.
       else if (orphaned.get({ contentId }) === undefined) throw new StoreError('unavailable', 'a chunk came too late');
       insert.run({ contentId, position, bytes });
       return true;
@@ -126,7 +126,7 @@ export function contentCommands(db: Database) {
   };
 }
 
-/** Gives chunks to a paste: only content that is whole and nobody's, so none that is being discarded at this moment. */
+/** Gives chunks to a paste: only content that is whole and has no paste, so none that is being discarded meanwhile. */
 export function prepareAdoption(db: Database): (content: Pick<NewPaste, 'contentId' | 'size'>) => void {
   const adopt = prepareChange(db, {
     table: 'orphans',
@@ -139,7 +139,7 @@ export function prepareAdoption(db: Database): (content: Pick<NewPaste, 'content
   };
 }
 
-/** For commands that must be answered for: their entry is written in their transaction. */
+/** For commands that are audited: the entry is written in the transaction of the command. */
 export function prepareAudit(db: Database): (event: AuditEvent) => void {
   const insert = db.prepare(`
     INSERT INTO audit (time, event, outcome, client_id, client_ip, details)
@@ -149,7 +149,7 @@ export function prepareAudit(db: Database): (event: AuditEvent) => void {
 
 const AUDIT_COLUMNS = 'id, time, event, outcome, client_id AS clientId, client_ip AS clientIp, details';
 
-/** What an AuditFilter lets through, but for its `before`. */
+/** The conditions of an AuditFilter, except `before`. */
 const IS_AUDITED = `time > :after
       AND (:event IS NULL OR event = :event)
       AND (:outcome IS NULL OR outcome = :outcome)
@@ -168,7 +168,7 @@ export function auditLookups(db: Database) {
       const items = select.all({ ...filter, limit, offset }).map((row) => fromAuditRow(row));
       return { items, total: Number(total.get({ ...filter })?.['total']) };
     },
-    /** When the last of the newest `rows` was written, of any event; undefined if there are fewer. */
+    /** When the last of the newest `rows` entries, of any event, was written; undefined if there are fewer. */
     nthAuditedAt({ before, after }: AuditFilter, rows: number): number | undefined {
       const every = { before, after, event: null, outcome: null, clientId: null };
       return select.get({ ...every, limit: 1, offset: rows - 1 })?.['time'] as number | undefined;
@@ -176,7 +176,7 @@ export function auditLookups(db: Database) {
   };
 }
 
-/** For who follows the log, in the order in which entries were written: ids only grow, whatever is pruned. */
+/** For following the log in the order in which entries were written: ids only grow, even when entries are pruned. */
 export function auditTailLookups(db: Database) {
   const newest = db.prepare('SELECT max(id) AS id FROM audit');
   const select = db.prepare(`
@@ -188,7 +188,7 @@ export function auditTailLookups(db: Database) {
     ORDER BY id
     LIMIT :limit`);
   return {
-    /** Up to `untilId` all were looked at: those that the filter leaves out need not be looked at again. */
+    /** All entries up to `untilId` were looked at: those that the filter leaves out need not be looked at again. */
     auditAfter: (afterId: number, { before: _, ...filter }: AuditFilter, limit: number) => {
       const newestId = Number(newest.get()?.['id'] ?? 0);
       const entries = select.all({ afterId, untilId: newestId, limit, ...filter }).map((row) => fromAuditRow(row));
@@ -201,12 +201,12 @@ function fromAuditRow(row: Record<string, unknown>): AuditEntry {
   return { ...(row as unknown as AuditEntry), details: JSON.parse(row['details'] as string) };
 }
 
-/** For commands that sell something for work: a challenge is spent in the transaction of what it buys. */
+/** For commands that are paid for with work: a challenge is spent in the transaction that stores what it buys. */
 export function prepareSpending(db: Database) {
   const { isSpent } = recordLookups(db);
   const spend = db.prepare('INSERT INTO spent_challenges (nonce, expires_at) VALUES (:nonce, :expiresAt)');
   return {
-    /** Why the challenge can't buy anything, or not any more. */
+    /** Why the challenge can't be spent, or not any more; undefined if it can. */
     refusal({ nonce, spendableUntil }: SpentChallenge, nowSeconds: number): Refused<SpendingRefusal> | undefined {
       if (nowSeconds >= spendableUntil) return { refused: 'powExpired' };
       return isSpent(nonce) ? { refused: 'powAlreadyUsed' } : undefined;
@@ -224,9 +224,9 @@ export function recordLookups(db: Database) {
   };
 }
 
-/** The duplicate throttle. Its records outlive pastes, so that storing what was deleted does not go round it. */
+/** The duplicate throttle. Its records outlive pastes, so deleting a paste and storing it again does not evade it. */
 export function prepareSubmissions(db: Database) {
-  // Never more rows than decide the question, and none of a clock that was ahead by more than the window.
+  // Reads no more rows than the decision needs, and none by a clock that was ahead by more than the window.
   const recent = db.prepare(`
     SELECT stored_at AS storedAt
     FROM submissions
@@ -236,7 +236,7 @@ export function prepareSubmissions(db: Database) {
     LIMIT :max`);
   const insert = db.prepare('INSERT INTO submissions (sha256, stored_at) VALUES (:sha256, :nowSeconds)');
   return {
-    /** When one more would exceed the limit: how many there are, and when one of them leaves the window. */
+    /** If one more would exceed the limit: how many there are, and in how many seconds one leaves the window. */
     refusal(sha256: Uint8Array, nowSeconds: number, limit: DuplicateLimit): Refused<'duplicateContent'> | undefined {
       const { max, windowSeconds } = limit;
       const stored = recent.all({ sha256, nowSeconds, windowSeconds, max });
@@ -258,12 +258,12 @@ export function recordCommands(db: Database) {
     removeOldAudit: preparePruning(db, 'audit', 'time'),
     removeExpiredChallenges: preparePruning(db, 'spent_challenges', 'expires_at'),
     removeOldSubmissions: preparePruning(db, 'submissions', 'stored_at'),
-    /** A key that must be found again after a restart, when there was none of that name. */
+    /** Keeps a key that must be found again after a restart, unless there is one of that name. */
     keepSecret: (secret: { name: string; value: Uint8Array }): void => void keep.run({ ...secret }),
   };
 }
 
-/** Removes at most `limit` rows that had run out by then; how many those were. */
+/** Removes at most `limit` rows whose time is not after `untilSeconds`; gives how many it removed. */
 function preparePruning(db: Database, table: string, time: string) {
   const remove = prepareChange(db, { table, where: amongFirst(table, `${time} <= :untilSeconds`, `${time}, rowid`) });
   return (step: { untilSeconds: number; limit: number }) => remove({ ...step }).length;

@@ -1,14 +1,14 @@
-// The tables, as numbered migrations, and what marks a database as ours. Statements on the tables are with their nouns.
+// The tables, as numbered migrations, and what marks a database as ours. Statements on the tables are in other files.
 
 import type { DatabaseSync } from 'node:sqlite';
 
 /** "pstd": at offset 68 of the file, so that file(1) and this program know whose it is. */
 export const APPLICATION_ID = 0x70737464;
 
-/** Larger pages take chunks faster and small pastes slower; of 4, 8 and 16 KiB this one loses little either way. */
+/** Larger pages make chunks faster and small pastes slower; of 4, 8 and 16 KiB, 8 KiB loses little either way. */
 export const PAGE_BYTES = 8192;
 
-/** Statements, applied in order; `user_version` is how many lists of them were. What was released is only added to. */
+/** Lists of statements, applied in order; `user_version` counts the lists applied. To what was released, only add. */
 export const MIGRATIONS: readonly (readonly string[])[] = [
   // Pastes and their content.
   [
@@ -36,7 +36,7 @@ export const MIGRATIONS: readonly (readonly string[])[] = [
         bytes BLOB NOT NULL,
         PRIMARY KEY (content_id, position)
       ) STRICT`,
-    // Every content that no paste refers to: under way, or on its way out. What a crash leaves is found without a scan.
+    // Every content without a paste: it is being uploaded or removed. What a crash leaves is found here without a scan.
     'CREATE TABLE orphans (content_id TEXT NOT NULL PRIMARY KEY) STRICT, WITHOUT ROWID',
   ],
   // Abuse controls: used challenges, submissions by content, stored bytes.
@@ -73,7 +73,7 @@ export const MIGRATIONS: readonly (readonly string[])[] = [
         revoked_at INTEGER,
         revocation_reason TEXT
       ) STRICT, WITHOUT ROWID`,
-    // Both hold all that a list filters and sorts by: skipping to a page and counting never read the pastes themselves.
+    // Both indexes hold all that a list filters and sorts by: skipping to a page and counting never read the pastes.
     `CREATE INDEX pastes_by_owner ON pastes (owner, created_at, id, expires_at, mime_type)
         WHERE owner IS NOT NULL`,
     'CREATE INDEX pastes_by_time ON pastes (created_at, id, expires_at, mime_type)',
@@ -112,9 +112,9 @@ export const MIGRATIONS: readonly (readonly string[])[] = [
     'CREATE INDEX certificates_by_requester ON certificates (issued_to)',
     'CREATE INDEX certificates_revoked ON certificates (revoked_at) WHERE revoked_at IS NOT NULL',
   ],
-  // Lists of an owner's pastes out of their index alone.
+  // An owner's list is read from the index alone.
   [
-    // Each paste that is shown lies on a page of its own, and a page of the list took a hundred of them.
+    // Before, each paste shown was read from a page of its own: a hundred of those for one page of the list.
     'DROP INDEX pastes_by_owner',
     `CREATE INDEX pastes_by_owner ON pastes (owner, created_at, id, expires_at, mime_type, size, burn_after_read,
         password_hash IS NOT NULL)
@@ -127,7 +127,7 @@ export const MIGRATIONS: readonly (readonly string[])[] = [
     `CREATE INDEX certificates_by_requester ON certificates (issued_to, created_at DESC, serial, fingerprint)
         WHERE issued_to IS NOT NULL`,
     'CREATE INDEX certificates_by_expiry ON certificates (expires_at) WHERE is_admin = 0',
-    // It only grows, so that a list of revoked certificates is known to be old although others have been removed.
+    // The count only grows, so it shows that a revocation list is old even though certificates have been removed.
     'CREATE TABLE revocations (count INTEGER NOT NULL) STRICT',
     'INSERT INTO revocations (count) SELECT count(*) FROM certificates WHERE revoked_at IS NOT NULL',
     `CREATE TRIGGER revocations_of_revoked AFTER UPDATE OF revoked_at ON certificates BEGIN
@@ -156,7 +156,7 @@ export const MIGRATIONS: readonly (readonly string[])[] = [
     `CREATE INDEX certificates_by_requester ON certificates (issued_to, created_at DESC, serial, holder)
         WHERE issued_to IS NOT NULL`,
     'CREATE INDEX certificates_by_holder ON certificates (holder, created_at DESC, serial)',
-    // Renewed, and not presented yet: what it is to replace is still valid.
+    // 1 for a renewal that was not presented yet: the certificate that it will replace is still valid.
     'ALTER TABLE certificates ADD COLUMN is_unused INTEGER NOT NULL DEFAULT 0 CHECK (is_unused IN (0, 1))',
     // A key may be certified again for its holder.
     'DROP INDEX certificates_by_key',
@@ -174,18 +174,18 @@ export const MIGRATIONS: readonly (readonly string[])[] = [
     `CREATE TRIGGER owners_of_changed AFTER UPDATE OF size ON pastes WHEN new.owner IS NOT NULL BEGIN
         UPDATE owners SET bytes = bytes - old.size + new.size WHERE owner = new.owner;
       END`,
-    // Pastes that another process than the service has removed: the service keeps pastes in memory.
+    // Counts pastes that other processes have removed, since the service keeps pastes in memory and must notice.
     'CREATE TABLE removals (count INTEGER NOT NULL) STRICT',
     'INSERT INTO removals (count) VALUES (0)',
   ],
 ];
 
-/** Those that the database of a cluster has besides, and each copy of it. */
+/** Tables that the database of a cluster, and each copy of it, has besides. */
 export const CLUSTER_TABLES: readonly string[] = [
-  // Commands that were carried out, and what they answered: an answer can be lost on its way.
+  // Commands that were carried out, with their answers, since an answer can be lost on its way.
   'CREATE TABLE claims (id TEXT NOT NULL PRIMARY KEY, at INTEGER NOT NULL, answer TEXT NOT NULL) STRICT',
   'CREATE INDEX claims_by_time ON claims (at)',
-  // Which host reads or writes some content, or cleans up, and until when; what its upload will still write.
+  // Which host reads or writes a content, or cleans up, and until when; `promised`: what its upload will still write.
   `CREATE TABLE leases (
       name TEXT NOT NULL,
       host TEXT NOT NULL,
@@ -193,14 +193,14 @@ export const CLUSTER_TABLES: readonly string[] = [
       promised INTEGER NOT NULL,
       PRIMARY KEY (name, host)
     ) STRICT, WITHOUT ROWID`,
-  // Takes whether something still holds, and refuses the whole transaction if it does not.
+  // Takes whether a condition still holds, and makes the whole transaction fail if it does not.
   'CREATE VIEW guards AS SELECT 1 AS holds',
   `CREATE TRIGGER guard INSTEAD OF INSERT ON guards WHEN new.holds IS NOT 1 BEGIN
       SELECT RAISE(ABORT, 'stale');
     END`,
 ];
 
-/** Whose a database says it is, 0 when it says nothing, and how many migrations it has seen. */
+/** The application id that a database bears, 0 when it bears none, and how many migrations it has seen. */
 export type Marks = ReturnType<typeof marksOf>;
 
 export function marksOf(db: DatabaseSync) {
@@ -223,7 +223,7 @@ export function whyStrange({ applicationId, version }: Marks): string | undefine
   return `is of a newer version (schema ${version}, this one knows ${MIGRATIONS.length})`;
 }
 
-/** Applies what is missing, each migration whole or not at all, and marks the database as ours; how many there were. */
+/** Applies missing migrations, each whole or not at all, and marks the database as ours. Gives how many there were. */
 export function migrate(db: DatabaseSync, migrations = MIGRATIONS): number {
   const before = schemaVersionOf(db);
   const missing = migrations.slice(before);
