@@ -32,14 +32,14 @@ export type App = Awaited<ReturnType<typeof assemble>>;
 /** node's default pool has four threads; one must stay free for files and DNS (UV_THREADPOOL_SIZE). */
 const MAX_PASSWORD_CHECKS = 3;
 
-/** At 0.1 s a check, this is as long a wait as a person bears. */
+/** At 0.1 s a check, these allow as long a wait as a person bears. */
 const PASSWORD_CHECKS_WAITING = 32;
 const PASSWORD_WAIT_MS = 5000;
 
-/** As long as the output of the HMAC that they are for. */
+/** As long as the output of the HMAC that the keys are for. */
 const HMAC_KEY_BYTES = 32;
 
-/** Nothing listens yet. The store is the app's from then on, and closed with it. */
+/** Nothing listens yet. The store belongs to the app once this has resolved, and is closed with it. */
 export async function assemble(config: Config, host: AppParts, { store, tls }: { store: Store; tls: Tls | undefined }) {
   const { clock, random, newUuid, log } = host;
   const trust = new Forwarding(config, random);
@@ -68,7 +68,7 @@ export async function assemble(config: Config, host: AppParts, { store, tls }: {
   return {
     /** The background tasks, for tests that want one now. */
     cleanup,
-    /** An operator may have given the stored key the password that is in force already, which it did not have. */
+    /** Also tries the stored key again: the operator may have given it the password that is in force already. */
     reload: (next: Config | undefined) => reload(next).finally(() => authority.checkKey()),
     /** Begins to accept connections. Rejects with ListeningError. */
     listen: async (place: ListeningPlace) => {
@@ -82,7 +82,7 @@ export async function assemble(config: Config, host: AppParts, { store, tls }: {
       return address;
     },
     ended: store.ended,
-    /** Lets requests finish within the grace, and cleanup, which goes on at the next start, within 250 ms. */
+    /** Lets requests finish within the grace. Cleanup has 250 ms to finish, and goes on at the next start. */
     close: async () => {
       await Promise.all([server.stop(), metrics?.stop(), settledWithin(cleanup.stop(), 250)]);
       await authority.close();
@@ -124,13 +124,13 @@ type ReplaceableSecret = 'proxySecret' | 'powSecret' | 'pkiCaPassword';
 /** How each secret takes effect; false when it can't. */
 type Replace = Readonly<Record<ReplaceableSecret, (secret: string) => void | Promise<boolean | void>>>;
 
-/** Takes the secrets of `next` and the certificate of TLS, which is read again. Gives the names of what changed. */
+/** Takes the secrets of `next`, and reads the TLS certificate again. Returns the names of the settings that changed. */
 function createReload(config: Config, tls: Tls | undefined, log: Log, replace: Replace) {
   const inForce = { ...config };
   const isReplaced = async (key: ReplaceableSecret, secret: string): Promise<boolean> => {
     if (secret === inForce[key]) return false;
     const { name } = SETTINGS[key];
-    // A file that has gone must not open what the secret in it has closed.
+    // When a secret's file is gone, what the secret protected must not be open to all.
     if (secret === '') return kept(log, `${name} is no longer set; the one before stays until the next start`);
     const why = await Promise.resolve(replace[key](secret)).then(
       (isTaken) => isTaken === false && 'does not open the stored key',

@@ -14,7 +14,7 @@ if (Number.parseInt(process.versions.node, 10) >= NEEDED_MAJOR) {
 }
 
 async function start(): Promise<void> {
-  // `pasted serve` loads no table of commands, nor words for failures before there is one: nothing but what it runs.
+  // `pasted serve` loads only what it runs: no table of commands, and the words for failures only when it fails.
   const words = process.argv.slice(2);
   const serves = words.length === 0 || words.join(' ') === 'serve';
   const { outputTo } = await import('./ops/log.ts');
@@ -54,7 +54,7 @@ async function makeTerminal(parts: Pick<Terminal, 'stdout' | 'stderr' | 'thread'
   const isOnTerminal = [0, 1, 2].some((descriptor) => isatty(descriptor));
   // systemd.exec(5): JOURNAL_STREAM names device and inode; a child inherits it though its output was redirected.
   const { dev, ino } = fstatSync(1, { bigint: true });
-  // Only a node that was built without SQLite or OpenSSL does not say which, and none of these serves.
+  // Only a Node that was built without SQLite or OpenSSL does not name a version, and such a Node can't serve.
   const { node, sqlite = 'none', openssl = 'none' } = process.versions;
   return {
     ...parts,
@@ -88,16 +88,16 @@ async function makeTerminal(parts: Pick<Terminal, 'stdout' | 'stderr' | 'thread'
   };
 }
 
-/** sd_listen_fds(3): the variables are for the process that they name alone, and reach its children as well. */
+/** sd_listen_fds(3): the variables count only for the process that they name, but its children inherit them too. */
 function inheritedSockets(): number {
   const { LISTEN_PID: pid, LISTEN_FDS: count } = process.env;
   return pid === String(process.pid) && /^[1-9]\d{0,3}$/.test(count ?? '') ? Number(count) : 0;
 }
 
-/** Both of its halves. V8 would let it have 64 MiB under load; with these, pauses are shorter and it is no slower. */
+/** Both halves of the young generation. V8 would allow 64 MiB under load; this makes pauses shorter, nothing slower. */
 const YOUNG_BYTES = 16 * 1024 * 1024;
 
-/** V8 looks at this flag whenever what is new in memory grows; how large it may ever be is set before the start. */
+/** V8 reads this flag whenever the young generation grows; its greatest size can only be set before the start. */
 async function boundYoungGeneration(): Promise<void> {
   const { getHeapSpaceStatistics, setFlagsFromString } = await import('node:v8');
   let factor = 2;

@@ -17,7 +17,7 @@ export const run = (terminal: Terminal): Promise<number> => serve(terminal, crea
 
 /** Resolves with the exit code when the service has stopped. Throws what operator/failures.ts explains. */
 export async function serve(terminal: Terminal, createApp: CreateApp): Promise<number> {
-  // SQLite would make the files of the database readable to all.
+  // Otherwise SQLite would make the files of the database readable to all.
   terminal.restrictNewFiles();
   const reloads = reloadOnSignal(terminal);
   const { clock, cores, thread } = terminal;
@@ -61,10 +61,10 @@ export async function serve(terminal: Terminal, createApp: CreateApp): Promise<n
   return 'signal' in cause ? 0 : 1;
 }
 
-/** Under npm, each process that passes a signal of the process group on sends a copy: that is no impatience. */
+/** Under npm, each process that passes on a signal to the process group sends a copy: that is no sign of impatience. */
 const SIGNAL_COPIES_MS = 250;
 
-/** Resolves with the first. A later one ends the process at once, but for SIGHUP: shell and kernel both send that. */
+/** Resolves with the first signal. A later one ends the process at once, except SIGHUP: shell and kernel send it. */
 function nextStopSignal(terminal: Terminal, { log, flush }: ReturnType<typeof createLog>): Promise<string> {
   return new Promise((resolve) => {
     let firstMs: number | undefined;
@@ -80,11 +80,11 @@ function nextStopSignal(terminal: Terminal, { log, flush }: ReturnType<typeof cr
   });
 }
 
-/** One reload at a time, and one more for all signals that come meanwhile; what comes before `begin` is done then. */
+/** One reload at a time, then one more for all signals that came during it. `begin` reloads for signals before it. */
 function reloadOnSignal(terminal: Terminal) {
   let asked = Promise.withResolvers<void>();
   let isOver = false;
-  // From now on: where nobody listens, SIGHUP ends the process.
+  // Listens from now on: without a listener, SIGHUP ends the process.
   terminal.onReloadSignal(() => asked.resolve());
   return {
     begin: async (app: ServedApp, log: Log): Promise<void> => {
@@ -99,7 +99,7 @@ function reloadOnSignal(terminal: Terminal) {
   };
 }
 
-/** Reads the files again that the environment names; the certificate even if settings can't be used. Never rejects. */
+/** Reads again the files that the environment names; the certificate even if settings can't be used. Never rejects. */
 async function reloadSettings(terminal: Terminal, app: ServedApp, log: Log): Promise<void> {
   const failed = (reason: string): void => {
     log({ level: 'error', logger: 'main', event: 'reloading failed', outcome: 'failure', details: { reason } });
@@ -127,7 +127,7 @@ function messageOf(error: unknown): string {
 
 /** Nothing listens yet. Rejects when the database or the TLS certificate is refused. */
 export async function createApp(config: Config, parts: AppParts): Promise<App> {
-  // Only a listener that speaks TLS loads what that takes.
+  // The code for TLS is loaded only for a listener that speaks TLS.
   const tls = config.tlsCertPath === '' ? undefined : new (await import('./http/tls.ts')).Tls({ config, ...parts });
   const opening = isCluster(config) ? openCluster(config, parts) : openStore({ ...parts, path: config.databasePath });
   const [store, { assemble }] = await Promise.all([opening, import('./assembly.ts')]);
@@ -139,14 +139,14 @@ export async function createApp(config: Config, parts: AppParts): Promise<App> {
   }
 }
 
-/** Its nodes write, so that there is nothing for the writer thread to do. */
+/** The nodes of a cluster write, so there is nothing for the writer thread to do. */
 async function openCluster(config: Config, { clock, newUuid: newId, log, thread }: AppParts): Promise<Store> {
   await thread?.terminate();
   const { openClusterStore } = await import('./cluster/open.ts');
   return openClusterStore({ config, clock, log, newId });
 }
 
-/** Each chunk of content goes to all nodes, in hexadecimal. */
+/** A cluster limits the size of pastes further, since each chunk of content goes to all nodes, in hexadecimal. */
 function withinLimits(config: Config): Config {
   if (!isCluster(config)) return config;
   const within = (bytes: number): number => Math.min(bytes, config.clusterMaxBytes);

@@ -16,7 +16,7 @@ export class Forwarding {
   readonly #isTrustedProxy: ReturnType<typeof networkMatcher>;
   /** Undefined without SERVICE_PROXY_SECRET. Before `replaceProxySecret` nobody is believed. */
   #isProxySecret: ReturnType<typeof secretMatcher> | undefined = () => false;
-  /** Of a proxy that has shown its secret, in no other header: it may forget to remove one. */
+  /** The only header in which a proxy with the secret presents identities: it may forget to remove others. */
   #proxySource = SHA1_SOURCE;
 
   constructor(config: Pick<Config, 'trustedProxies' | 'identityHeader'>, random: RandomBytes) {
@@ -42,7 +42,7 @@ export class Forwarding {
     return { isForwarded, clientAddress, fingerprint, certificate };
   }
 
-  /** Given twice it does not match; header values are one character a byte. */
+  /** A secret that is given twice does not match. Header values have one character per byte. */
   #presentsSecret(headers: HeaderLines): boolean {
     const presented = headers.only('x-proxy-secret');
     return presented !== undefined && this.#isProxySecret?.(Buffer.from(presented, 'latin1')) === true;
@@ -57,13 +57,13 @@ export class Forwarding {
     return needsSecret ? NO_CERTIFICATE : presentedIdentity(headers, SHA1_SOURCE);
   }
 
-  /** From the right, since only what trusted proxies appended is true; when all are trusted, the one farthest away. */
+  /** Read from the right, since only what trusted proxies appended is true; if all are trusted, the farthest counts. */
   #forwardedAddress(headers: HeaderLines, peerAddress: string): string {
     const lines = headers.all('x-forwarded-for');
     if (lines.length === 0) return peerAddress;
     let farthest = peerAddress;
     for (const hop of lines.join(',').split(',').slice(-MAX_HOPS).reverse()) {
-      // A copy: limits remember addresses, and a piece of a text keeps the whole of it, 16 KiB of header, in memory.
+      // A copy: limits remember addresses, and a slice of a string keeps the whole string, 16 KiB of header, in memory.
       const address = plainAddress(Buffer.from(hop.trim(), 'latin1').toString('latin1'));
       if (address === undefined) return peerAddress;
       if (!this.#isTrustedProxy(address)) return address;
@@ -78,14 +78,14 @@ export class Forwarding {
 /** `read` gives undefined for a value that is malformed or stands for nobody. */
 type Source = readonly [header: Config['identityHeader'], read: (value: string) => Presented | undefined];
 
-/** But what a proxy sends that had no certificate to hash: nothing at all, or SHA-1 of nothing. */
+/** Excludes what a proxy sends that had no certificate to hash: zeros, or SHA-1 of nothing. */
 const FINGERPRINT = /^(?!0{40}$|da39a3ee5e6b4b0d3255bfef95601890afd80709$)[0-9a-f]{40}$/;
 
 export const SHA1_SOURCE: Source = ['x-ssl-client-sha1', (value) => (
   FINGERPRINT.test(value) ? { fingerprint: value } : undefined
 )];
 
-/** None unless it is presented once and well-formed. */
+/** No identity unless the header is given once and well-formed. */
 export function presentedIdentity(headers: HeaderLines, [header, read]: Source): Presented {
   const value = headers.only(header);
   return (value === undefined ? undefined : read(value)) ?? NO_CERTIFICATE;

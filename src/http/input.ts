@@ -39,7 +39,7 @@ export function isOfType(contentType: string | undefined, type: `${'application'
   return contentType?.split(';', 1)[0]!.trim().toLowerCase() === type;
 }
 
-/** Nothing encoded: a decoder is an attack surface, and what was sent must be stored as it is. */
+/** Refuses encoded content: a decoder is an attack surface, and what was sent must be stored as it is. */
 export function requireWholeContent(headers: HeaderLines): void {
   // A part (RFC 9110 section 14.5), as `curl -C` sends, would replace the whole.
   if (headers.all('content-range').length > 0) {
@@ -86,7 +86,7 @@ export function typeGlob(query: URLSearchParams): string | null {
   throw new Refusal('queryInvalid', { hint, parameter: 'type' });
 }
 
-/** `whole` where it is absent, not understood or of several ranges (RFC 9110 section 14.2); `end` is exclusive. */
+/** `whole` if it is absent, not understood or has several ranges (RFC 9110 section 14.2); `end` is exclusive. */
 export function parseRange(header: string | undefined, size: number) {
   const [, first = '', last = ''] = /^bytes=[ \t]*(\d*)-(\d*)[ \t]*$/i.exec(header ?? '') ?? [];
   if (first === '' && last === '') return 'whole';
@@ -108,7 +108,7 @@ const MAX_BODY_BYTES = 32 * KIB;
 
 export type JsonObject = Readonly<Record<string, unknown>>;
 
-/** A small JSON object, empty when there is no body. Of any media type: `curl -d` and others do not say that it is. */
+/** A small JSON object, empty without a body. Any media type will do: `curl -d` and others do not name JSON. */
 export async function jsonBodyOf({ body }: Pick<Request, 'body'>): Promise<JsonObject> {
   const bytes = await wholeBody(body, MAX_BODY_BYTES);
   if (bytes.length === 0) return {};
@@ -117,7 +117,7 @@ export async function jsonBodyOf({ body }: Pick<Request, 'body'>): Promise<JsonO
   return value as JsonObject;
 }
 
-/** Refuses what is longer than `maxSize`, before it is read where its length is declared. */
+/** Refuses a body that is longer than `maxSize`; where its length is declared, before any of it is read. */
 export async function wholeBody(body: Request['body'], maxSize: number): Promise<Uint8Array> {
   const bytes = new JoinedBytes(maxSize);
   const tooLarge = new Refusal('bodyTooLarge', { maxSize });

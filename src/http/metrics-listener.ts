@@ -18,7 +18,7 @@ export function createMetricsListener(parts: Served & Pick<Parts, 'store' | 'que
   return { ...metrics, listen, stop: () => stop().finally(eventLoopDelay.stop) };
 }
 
-/** Each is asked for at the moment when somebody reads the metrics. */
+/** Each reader is called at the moment when somebody reads the metrics. */
 export function gaugeReaders(
   { store, queue, clock }: Pick<Parts, 'store' | 'queue' | 'clock'>,
   eventLoopDelay: ReturnType<typeof measureEventLoopDelay>, connectionsOpen: () => number,
@@ -52,7 +52,7 @@ export function createMetricsServer({ metrics, ...options }: Served & { metrics:
     config: { ...config, maxConnections: MAX_METRICS_CONNECTIONS, maxConnectionsPerClient: 0, servesHtml: false },
     routes: [{ name: 'metrics', method: 'GET', path: '/metrics', summary: 'metrics for Prometheus' }],
     handlers: { metrics: async () => ({ status: 200, headers: METRICS_HEADERS, body: await metrics.render() }) },
-    // One request every few seconds, for ever, is no news.
+    // Requests are not logged: one comes every few seconds, for ever.
     log: (entry) => {
       if (entry.event !== 'request') log(entry);
     },

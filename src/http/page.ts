@@ -30,14 +30,14 @@ function textOf(value: Value): string {
   return value instanceof Markup ? value.text : value.map(({ text }) => text).join('');
 }
 
-/** Markup, and what is not seen or reorders what is: controls, separators, annotations, marks of direction. */
+/** Markup, and characters that are invisible or reorder others: controls, separators, annotations, direction marks. */
 const SPECIAL = /[&<>"'\0-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb]/g;
 
 const ENTITIES: Readonly<Record<string, string>> = {
   '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', '\'': '&#39;',
 };
 
-/** What is not seen by its number: few fonts have the pictures that Unicode has for some controls. */
+/** Shows invisible characters by their numbers: few fonts have the pictures that Unicode has for some controls. */
 function escaped(text: string): string {
   return text.replace(SPECIAL, (character) => (
     ENTITIES[character] ?? `&lt;U+${character.charCodeAt(0).toString(16).toUpperCase().padStart(4, '0')}&gt;`
@@ -46,7 +46,7 @@ function escaped(text: string): string {
 
 export const PAGE_HEADERS = { 'Content-Type': 'text/html; charset=utf-8', Vary: 'Accept' };
 
-/** Of everything but the front page. */
+/** For every page but the front page. */
 export const UNLISTED_HEADERS = { ...PAGE_HEADERS, 'X-Robots-Tag': 'noindex' };
 
 /** Two parts of a document: what is streamed comes between them. */
@@ -56,7 +56,7 @@ export function pageText([top, bottom]: Page, between = html``): string {
   return html`${top}${between}${bottom}`.text;
 }
 
-/** In the middle, no wider than lines are good to read and as narrow as a small screen. */
+/** A column in the middle: no wider than lines are good to read, and as narrow as a small screen. */
 function column(content: Markup): Markup {
   return html`<table role="presentation" align="center" cellpadding="0" cellspacing="0"><tr><td width="720">
 ${content}
@@ -115,10 +115,10 @@ function moment(seconds: number): Markup {
   return html`<time datetime="${iso}">${breakable(iso.slice(0, -1).replace('T', ' '))} UTC</time>`;
 }
 
-/** After each part of a path, date or name, and within words as long as digests and ids. */
+/** Where a line may break: after each part of a path, date or name, and within words as long as digests and ids. */
 const BREAKS = /(?<=\d-|[/_:](?![/_])|(?<=^|[\W_])(?:[^\W_]{6})+(?=[^\W_]{5}))/;
 
-/** Where there is no room for all of a long word, it may be broken; it is copied without a gap. */
+/** Lets a long word break where there is no room for all of it; it is copied without a gap. */
 function breakable(text: string): Markup {
   return html`${text.split(BREAKS).map((part) => html`${part}<wbr>`)}`;
 }
@@ -136,10 +136,10 @@ export function sizeText(bytes: number, exactly = ` (${bytes} bytes)`): string {
   return bytes < KIB ? showCount(bytes, 'byte') : `${Math.floor((10 * bytes) / unit) / 10} ${name}${exactly}`;
 }
 
-/** Of a longer text only the beginning is on its page. */
+/** The page of a longer text has only its beginning. */
 export const SHOWN_BYTES = 512 * KIB;
 
-/** Its lines come in between. No link leads to what has a password or has burned: it would not be had there. */
+/** The text's lines go between the two parts. A paste with a password, or a burned one, has no link: it would fail. */
 export function textPage(paste: Paste, left: string): Page {
   const rest = paste.size <= SHOWN_BYTES ? html`` : html`
 <p>These are the first ${sizeText(SHOWN_BYTES)}. <a href="${paste.id}/raw" rel="${REL}">The whole text</a> is in the raw
@@ -165,8 +165,8 @@ const MAX_NUMBERED = 20_000;
 /**
  * The lines of a text that comes in pieces. The number of each is a link to it; `inert` keeps numbers out of what is
  * selected and copied (HTML section 6.3: as if user-select and pointer-events were none, so a click is for the link).
- * `aria-hidden` keeps thousands of links out of what is read aloud. Chromium shows the one that has the focus all the
- * same, so it has a name, and notes that in the console: no other role or attribute hides a link there.
+ * `aria-hidden` keeps thousands of links out of what is read aloud. Chromium still exposes the link with the focus, so
+ * each link has a name, and notes that in the console: no other role or attribute hides a link there.
  */
 export class NumberedLines {
   readonly #digits: number;
@@ -186,7 +186,7 @@ export class NumberedLines {
     const lines: Markup[] = [];
     for (let start = 0; start < text.length;) {
       const isNumbered = this.#number <= MAX_NUMBERED;
-      // The rest all at once: half a million empty lines, one by one, took a third of a second of the processor.
+      // The rest goes all at once: half a million empty lines, one by one, took a third of a second of processor time.
       const newline = isNumbered ? text.indexOf('\n', start) : -1;
       const end = newline === -1 ? text.length : newline + 1;
       lines.push(html`${isNumbered && this.#isAtStart ? this.#anchor() : ''}${text.slice(start, end)}`);
@@ -207,7 +207,7 @@ export class NumberedLines {
   }
 }
 
-/** How the bytes of what pastec encrypted are read. The key is never sent, so the page shows where it goes. */
+/** How to read a paste that pastec encrypted. The key is never sent, so the page shows where it goes. */
 function sealedNote(url: string | undefined): Markup {
   if (url === undefined) return html``;
   return html`<p>It was encrypted by pastec. The key is the part of its URL after <code>#</code>, which browsers do not
@@ -225,8 +225,8 @@ ${sealedNote(sealedUrl)}
 }
 
 /**
- * Of a paste that has not been read. A password has been given already, but is in no page: it is asked for again. The
- * content has a tab of its own: in this one a second click would cancel the first, which alone is answered with it.
+ * For a paste that has not been read. A password has been given already, but is in no page, so it is asked for again.
+ * The content opens in its own tab: in this one a second click would cancel the first, which alone gets the content.
  */
 export function burnPage(paste: Paste, left: string, sealedUrl: string | undefined): Page {
   return article('This paste can be read once', html`<p>Whoever reads it first has the only copy: it is deleted at
@@ -243,7 +243,7 @@ ${paste.passwordHash === null ? html`` : html`<p><label for="password">The passw
 /** Refusals after which the password may be given, once more or for the first time. */
 const ASKS_PASSWORD: ReadonlySet<string> = new Set(['passwordRequired', 'passwordInvalid', 'passwordQueueFull']);
 
-/** Which of these it is, nobody is told: the service does not know any more, and ids are to be kept from guessing. */
+/** Nobody is told which of these it is: the service no longer knows, and telling would help to guess ids. */
 const WHY_NOT_FOUND = 'It has expired, was deleted, or could be read once and has been. Or the link is not whole.';
 
 /** The page in place of a refusal in JSON: the same status, headers and words. */
@@ -319,7 +319,7 @@ const WHO: Readonly<Record<string, string>> = {
   trusted: 'With a client certificate of this service.',
 };
 
-/** A table for each tier: one of all would be wider than a small screen. */
+/** A table for each tier: one table of all tiers would be wider than a small screen. */
 function limits(tiers: ServiceIndex['tiers']): Markup {
   return html`${Object.entries(tiers).map(([name, tier]) => html`<h3>${name}</h3>
 <p>${WHO[name]!}</p>

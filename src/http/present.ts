@@ -31,7 +31,7 @@ export function presentChallenge(challenge: IssuedChallenge | null, baseBits?: n
   return { ...answer, base_difficulty: baseBits, elevated: difficultyBits > baseBits };
 }
 
-/** Why nothing can be issued, in words for callers; undefined when something can. `isValid` is said of the CA. */
+/** Why nothing can be issued, in words for callers; undefined when something can. `isValid` refers to the CA. */
 export function whyUnavailable(hasPassword: boolean, isKeyLocked: boolean, isValid: boolean): string | undefined {
   const { name } = SETTINGS.pkiCaPassword;
   const fault = isKeyLocked ? `${name} does not open the CA key` : !isValid && 'the CA is not valid now';
@@ -39,7 +39,7 @@ export function whyUnavailable(hasPassword: boolean, isKeyLocked: boolean, isVal
   return why ? `no certificates can be issued: ${why}; tell the operator` : undefined;
 }
 
-/** In the place of that, where SERVICE_REGISTER closes registration. */
+/** Said instead where SERVICE_REGISTER closes registration. */
 export const REGISTRATION_CLOSED = 'nobody can register: ask the operator for a certificate';
 
 export const INVITATION_NEEDED = 'ask the operator for an invitation, and send its code as X-Invite';
@@ -51,7 +51,7 @@ export function challengeLine(challenge: IssuedChallenge | null): string {
   return `${nonce} ${difficultyBits} ${expiresAt} ${token}`;
 }
 
-/** As much of a fingerprint as is shown to others than its owner's own tools. */
+/** As much of an owner's fingerprint as is shown to anyone but the owner's own tools. */
 export function shortOwner(owner: string): string {
   return owner.slice(0, 12);
 }
@@ -72,7 +72,7 @@ export function presentListItem(paste: ListedPaste): object {
   return Object.fromEntries(Object.entries(LISTED).map(([name, valueOf]) => [name, valueOf(paste)]));
 }
 
-/** For shells: a header line and a line a paste, separated by tabs. No value can hold a tab. */
+/** For shells: a header line and a line per paste, with tabs between values. No value can hold a tab. */
 export function listText(pastes: readonly ListedPaste[]): string {
   const lines = pastes.map((paste) => Object.values(LISTED).map((valueOf) => valueOf(paste) ?? '-').join('\t'));
   return [Object.keys(LISTED).join('\t'), ...lines].join('\n');
@@ -82,14 +82,14 @@ export function presentAuditEntry({ id, time, event, outcome, clientId, clientIp
   return { id, time: isoSeconds(time), event, outcome, client_id: clientId, client_ip: clientIp, details };
 }
 
-/** Without anything that ends a single-quoted string in any shell. */
+/** A URL without anything that ends a single-quoted string in any shell. */
 const SAFE_URL = /^https?:\/\/[A-Za-z0-9.:_[\]-]+(?:\/[A-Za-z0-9._~-]+)*$/;
 
 export function readClientScript(): string {
   return readFileSync(new URL('../client/pastec', import.meta.url), 'utf8');
 }
 
-/** With the server's address put in its one place; as it is when the address is not safe between quotes. */
+/** The script with the server's address in its one place, or unchanged if the address is not safe between quotes. */
 export function addressedScript(script: string, serverUrl: string): string {
   if (!SAFE_URL.test(serverUrl)) return script;
   return script.replace("server_default=''", `server_default='${serverUrl}'`);
@@ -105,7 +105,7 @@ export function registerCommand(publicUrl: string): string {
   return publicUrl.startsWith('https:') ? 'sh pastec register' : 'sh pastec register --allow-http';
 }
 
-/** Where it is one of these refusals, with one more hint: on one line without quotes, for shells that use sed. */
+/** Adds a hint if the error is one of these refusals: on the same line and without quotes, for shells that use sed. */
 export function hinting(error: unknown, refusals: readonly RefusalName[], more: string): unknown {
   if (!(error instanceof Refusal && refusals.includes(error.refusal))) return error;
   const hint = [error.fields['hint'], more].filter(Boolean).join('; ');

@@ -10,7 +10,7 @@ import { request as httpRequest } from './engine/node-http.ts';
 
 export interface ProbeTarget {
   readonly place: { readonly host: string; readonly port: number } | { readonly path: string };
-  /** Undefined for plain HTTP. `pinned` is the one certificate (DER) to show; else it is one that the system trusts. */
+  /** Undefined for plain HTTP. The service must show `pinned` (DER) if given, else a certificate the system trusts. */
   readonly tls: { readonly pinned?: Uint8Array } | undefined;
   /** As the Host header says it. */
   readonly host: string;
@@ -52,7 +52,7 @@ export async function probe({ place, tls, host, path }: ProbeTarget, timeoutMs: 
   }
 }
 
-/** Each with the codes of the system and of node that it stands for; those of node's HTTP parser begin with HPE_. */
+/** Reasons, each with the codes (of the system or node) that mean it; those of node's HTTP parser begin with HPE_. */
 const REASONS: Readonly<Record<string, readonly string[]>> = {
   'nothing listens there': ['ECONNREFUSED'],
   'there is no such socket': ['ENOENT'],

@@ -4,14 +4,14 @@ import type { Config } from '../config/settings.ts';
 import type { Handler } from './engine/reply.ts';
 
 export interface Route {
-  /** That of its handler. */
+  /** The name of its handler. */
   readonly name: string;
   /** With one `{name}` at most. A `{id}` must be a well-formed paste id, or the request is refused. */
   readonly path: string;
   readonly method: 'GET' | 'POST' | 'PUT' | 'DELETE';
   /** One line for the index and the manual page. */
   readonly summary: string;
-  /** For the forms of pages alone: to anything else it is as if it were not there. */
+  /** Only for the forms of pages: for any other request it is as if the route were not there. */
   readonly isForm?: true;
 }
 
@@ -57,7 +57,7 @@ export const ROUTES = [
     summary: 'delete a paste of your own; for the admin anyone\'s; one without an owner by its X-Delete-Token' },
 ] as const satisfies readonly Route[];
 
-/** Without a contact there is none to tell about it, as if the route were not there. */
+/** Without a contact there is no security.txt, as if its route were not there. */
 export function routesOf({ contact }: Pick<Config, 'contact'>): readonly (typeof ROUTES)[number][] {
   return contact === '' ? ROUTES.filter(({ name }) => name !== 'securityText') : ROUTES;
 }

@@ -36,11 +36,11 @@ export function createHttpServer(options: ServerOptions): HttpServer {
 /** Long enough for a busy disk to recover or clients to leave, short enough to wait. */
 const RETRY_SECONDS = 5;
 
-/** What an error says to a caller, who learns nothing of one that is unexpected: undefined. */
+/** What a caller is told of an error; undefined for an unexpected one, of which the caller learns nothing. */
 export function refusalOf(error: unknown): Refusal | undefined {
   if (error instanceof Refusal) return error;
   const terms = { retryAfterSeconds: RETRY_SECONDS };
-  // Connections have all descriptors: not even code can be read that a request is the first to need.
+  // Connections hold all descriptors, so not even code can be read that this request is the first to need.
   if (codeOf(error) === 'EMFILE') return new Refusal('connectionsExhausted', {}, terms);
   if (!(error instanceof StoreError)) return undefined;
   return error.failure === 'full' ? new Refusal('storageFull') : new Refusal('storeUnavailable', {}, terms);
@@ -72,7 +72,7 @@ export function createRouter(routes: readonly Route[], handlers: ServerOptions['
   };
 }
 
-/** With the name of its parameter, empty for a fixed path, and what finds the value in a path. */
+/** Has the name of the path's parameter, empty for a fixed path, and the pattern that finds its value in a path. */
 function pathEntry(path: string, routes: readonly Route[], handlers: ServerOptions['handlers']) {
   const byMethod = new Map<string, Handler>();
   for (const { name, method } of routes) {
@@ -90,7 +90,7 @@ function pathEntry(path: string, routes: readonly Route[], handlers: ServerOptio
   return { path, name, pattern: new RegExp(`^${before}([^/]*)${after}$`), match };
 }
 
-/** Whether a path segment can be an id at all: wider than what is made here, as the contract's examples differ. */
+/** Whether a path segment can be an id at all. Wider than the ids made here, as the contract's examples differ. */
 export function isWellFormedId(segment: string): boolean {
   return /^[A-Za-z0-9]{6,64}$/.test(segment);
 }

@@ -14,16 +14,16 @@ import type { Parts } from '../pastes/parts.ts';
 import { NO_CERTIFICATE, type Presented } from './engine/request.ts';
 import type { TlsTermination } from './engine/server.ts';
 
-/** Long enough to notice, and to make a new one, when what renews it has broken. */
+/** Long enough to notice that the renewal has broken, and to make a new certificate. */
 const EXPIRY_WARNING_SECONDS = 14 * DAY_SECONDS;
 
 const FAILURES_LOGGED_MS = MINUTE_SECONDS * 1000;
 
-/** The TLS of one server. What it changes holds for connections from then on; those that are open go on. */
+/** The TLS of one server. Its changes hold for new connections; those that are open go on as they are. */
 export class Tls implements TlsTermination {
   readonly #parts: Pick<Parts, 'config' | 'clock' | 'log'>;
   #certificate: ReturnType<typeof readServerCertificate>;
-  /** DER; undefined before there is one, and then nobody is identified. */
+  /** DER; undefined before there is an authority, and until then nobody is identified. */
   #authority: Uint8Array | undefined;
   #server: Server | undefined;
   #unlogged: { reason: string; count: number } | undefined;
@@ -39,7 +39,7 @@ export class Tls implements TlsTermination {
     this.#server = createServer({
       ...options,
       ...this.#context(),
-      // Everyone is served; who is identified is presentedBy.
+      // Everyone is served; presentedBy decides who is identified.
       requestCert: true,
       rejectUnauthorized: false,
       // A handshake has the time that a head has.
@@ -49,7 +49,7 @@ export class Tls implements TlsTermination {
     return this.#server;
   }
 
-  /** Takes what is in the files now; whether it differs from before. Throws ConfigError, and nothing changes then. */
+  /** Takes what is in the files now; true if the certificate changed. If it throws ConfigError, nothing changes. */
   rereadCertificate(): boolean {
     const before = this.#certificate;
     this.#certificate = readServerCertificate(this.#parts.config);
@@ -59,24 +59,24 @@ export class Tls implements TlsTermination {
     return true;
   }
 
-  /** Believes certificates of this authority (DER). There is only ever one: another certificate is that, renewed. */
+  /** Believes certificates of this authority (DER). There is only ever one: another certificate is its renewal. */
   trust(authority: Uint8Array): void {
     if (this.#authority !== undefined && Buffer.compare(this.#authority, authority) === 0) return;
     this.#authority = authority;
     this.#renewContext();
   }
 
-  /** What the handshake has proved: a certificate of the authority. One that has expired is for the audit log. */
+  /** What the handshake has proved: a certificate of the authority, even an expired one, which the audit log needs. */
   presentedBy(socket: TLSSocket): Presented {
     const certificate = socket.getPeerX509Certificate()?.raw;
     if (certificate === undefined || this.#authority === undefined) return NO_CERTIFICATE;
-    // OpenSSL keeps the last error alone: of a certificate that has expired it may have found worse before.
+    // OpenSSL keeps only the last error: before it found that the certificate has expired it may have found worse.
     const isExpired = String(socket.authorizationError) === 'CERT_HAS_EXPIRED';
     const isOurs = socket.authorized || (isExpired && issuedSerial(certificate, this.#authority) !== undefined);
     return isOurs ? { fingerprint: fingerprintSha1(certificate), certificate } : NO_CERTIFICATE;
   }
 
-  /** Scanners fail as often as they like: the first has a line, and then those of each minute one, with their count. */
+  /** Scanners may fail at any rate: the first failure has a line, later ones share one line a minute, with a count. */
   noteFailure(reason: string): void {
     this.#unlogged = { reason, count: (this.#unlogged?.count ?? 0) + 1 };
     if (this.#pause === undefined) this.#logFailures();
@@ -93,7 +93,7 @@ export class Tls implements TlsTermination {
   #renewContext(): void {
     const server = this.#server;
     if (server === undefined) return;
-    // Not with SSL_OP_NO_TICKET, where the callback is there: TLS 1.3 would send tickets of sessions that are not kept.
+    // No SSL_OP_NO_TICKET beside the callback: TLS 1.3 would then send tickets of sessions that are not kept.
     const withCallback = ticketsOf(server) === undefined ? {} : { secureOptions: NO_RENEGOTIATION };
     server.setSecureContext({ ...this.#context(), ...withCallback });
     const tickets = ticketsOf(server);
@@ -108,7 +108,7 @@ export class Tls implements TlsTermination {
     return {
       cert: certificate,
       key: privateKey,
-      // An empty list is nobody. Undefined would be the public authorities of the web.
+      // An empty list trusts nobody. Undefined would trust the public authorities of the web.
       ca: this.#authority === undefined ? [] : [certificatePem(this.#authority)],
       ciphers: CIPHERS,
       secureOptions: FULL_HANDSHAKES_ONLY,
@@ -125,13 +125,13 @@ export class Tls implements TlsTermination {
   }
 }
 
-/** What node asks for the keys of tickets, unknown to its types: no documented option keeps TLS 1.3 without them. */
+/** node's callback for ticket keys, unknown to its types: no documented option keeps TLS 1.3 without tickets. */
 type Tickets = { onticketkeycallback: () => readonly unknown[]; readonly enableTicketKeyCallback: () => void };
 
-/** Zero: there are none (SSL_CTX_set_tlsext_ticket_key_cb(3)). Node reads HMAC key, AES key, name and IV anyway. */
+/** Zero means no tickets (SSL_CTX_set_tlsext_ticket_key_cb(3)). Node reads HMAC key, AES key, name and IV anyway. */
 const NO_TICKET: readonly unknown[] = [0, ...Array.from({ length: 4 }, () => Buffer.alloc(16))];
 
-/** Of the context that the server has now; undefined where this node has no such callback any longer. */
+/** The callback of the context that the server has now; undefined where this node no longer has such a callback. */
 function ticketsOf(server: Server): Tickets | undefined {
   const { context } = (server as Server & { readonly _sharedCreds: { readonly context: Tickets } })._sharedCreds;
   return typeof context.enableTicketKeyCallback === 'function' ? context : undefined;
@@ -145,7 +145,7 @@ export function validityDoubt({ beginsAt, expiresAt }: Record<'beginsAt' | 'expi
   return expiresAt - nowSeconds <= EXPIRY_WARNING_SECONDS ? 'expires soon' : undefined;
 }
 
-/** Of the files that both settings name, as PEM. Throws ConfigError; what a file holds is in no message. */
+/** The pair in the files that the two settings name, as PEM. Throws ConfigError; no message has what a file holds. */
 export function readServerCertificate({ tlsCertPath, tlsKeyPath }: Config) {
   const certificate = readSettingFile(tlsCertPath, `${CERT}: expected the path of a file that can be read`);
   const privateKey = readSettingFile(tlsKeyPath, `${KEY}: expected the path of a file that can be read`);

@@ -8,7 +8,7 @@ import { type Command, COMMANDS, type Part } from './commands.ts';
 import { CommandError, EXIT, exitCodeOf, UsageError } from './failures.ts';
 import type { Given, Terminal } from './terminal.ts';
 
-/** The exit code, once all output is taken, however slowly, or a signal came. Rejects for a bug or a failing host. */
+/** The exit code, once all output was taken, however slowly, or a signal came. Rejects for a bug or a failing host. */
 export async function runCommandLine(terminal: Terminal): Promise<number> {
   const { stdout, stderr } = terminal;
   const stopped = Promise.withResolvers<void>();
@@ -38,7 +38,7 @@ const COMMAND_ALIASES: ReadonlyMap<string, string> = new Map([
 
 /** Without a command it is `serve`. Options may stand anywhere before `--`. Throws UsageError. */
 export function parseArguments(words: readonly string[]): { command: Command; given: Given } {
-  // Node reads them as UTF-8, with U+FFFD for other bytes: a file of that name would be another one than is meant.
+  // Node reads arguments as UTF-8, with U+FFFD for other bytes: the name of a file would then mean another file.
   const unclear = words.find((word) => word.includes('\ufffd'));
   if (unclear !== undefined) throw new UsageError(`not in UTF-8: ${JSON.stringify(unclear)}`);
   const [first = 'serve', ...rest] = joinName(words);
@@ -61,7 +61,7 @@ export function groupOf(name: string): readonly Command[] {
   return COMMANDS.filter((command) => command.name.startsWith(`${name} `));
 }
 
-/** The first words as one, as many of them as are the name of a command. */
+/** Joins the first words into one when together they are the name of a command. */
 function joinName(words: readonly string[]): readonly string[] {
   const count = [3, 2].find((length) => COMMANDS.some(({ name }) => name === words.slice(0, length).join(' ')));
   return count === undefined ? words : [words.slice(0, count).join(' '), ...words.slice(count)];
@@ -96,7 +96,7 @@ function parseFor(name: string, words: readonly string[]): { command: Command; g
   return { command, given: { options, operands } };
 }
 
-/** An option that has a value is a list of them, as often as it is given. */
+/** An option with a value gives a list, with one value for each time that it is given. */
 function parseWords({ options }: Command, words: readonly string[]) {
   const types = options.map(({ name, value }) => {
     const type = value === undefined ? { type: 'boolean' as const } : { type: 'string' as const, multiple: true };
@@ -105,7 +105,7 @@ function parseWords({ options }: Command, words: readonly string[]) {
   try {
     return parseArgs({ args: [...words], options: Object.fromEntries(types), allowPositionals: true });
   } catch (error) {
-    // What is refused is the user's: the table is ours.
+    // The error is about the user's words: our table has none.
     const { message } = error as Error;
     const [, name] = /^Unknown option '([^']*)'/.exec(message) ?? [];
     if (name === undefined) throw new UsageError(message.replaceAll('\n', ' '));

@@ -1,4 +1,4 @@
-// `pasted audit`: what the audit log has, and with --follow what comes.
+// `pasted audit`: what the audit log has, and with --follow its new entries as they come.
 
 import { setTimeout } from 'node:timers/promises';
 import { isCluster } from '../config/settings.ts';
@@ -42,7 +42,7 @@ function rowOf({ time, event, outcome, clientId, clientIp, details }: AuditEntry
 
 const LOOK_EVERY_MS = 200;
 
-/** As wide as what usually comes, since what will come is not known. */
+/** As wide as the usual entries, since those to come are not known. */
 const WIDE_HEADINGS = HEADINGS.map((heading, column) => heading.padEnd([20, 19, 7, 40, 15][column] ?? 0));
 
 const SAID_OF_STATE = {
@@ -51,13 +51,13 @@ const SAID_OF_STATE = {
   away: 'pasted: the database cannot be read at the moment: trying again\n',
 };
 
-/** Until a signal, or until nobody reads what it prints. */
+/** Goes on until a signal comes, or until nobody reads what it prints. */
 async function follow(terminal: Terminal, given: Given, filter: AuditFilter): Promise<void> {
   const surplus = ['--before', '--limit', '--offset'].find((name) => given.options.has(name));
   if (surplus !== undefined) throw new UsageError(`--follow goes on until it is stopped: ${surplus} has no meaning`);
   const fromStart = given.options.has('--after');
   const look = await inSession(terminal, async ({ config, clock }): Promise<AuditTail> => {
-    // A link is followed at each look: it may lead to another file by then.
+    // If the name is a link, it is followed at each look: it may lead to another file by then.
     if (!isCluster(config)) return tailAudit(config.databaseName, filter, fromStart);
     return (await import('../cluster/visit.ts')).tailCluster({ config, clock, newId: randomMark }, filter, fromStart);
   });
@@ -78,7 +78,7 @@ async function follow(terminal: Terminal, given: Given, filter: AuditFilter): Pr
   }
 }
 
-/** In any case, with or without colons, as tools print it. */
+/** In upper or lower case, with or without colons, as tools print it. */
 function readFingerprint(text: string | undefined): string | null {
   if (text === undefined) return null;
   const fingerprint = text.replaceAll(':', '').toLowerCase();
@@ -86,7 +86,7 @@ function readFingerprint(text: string | undefined): string | null {
   throw new UsageError(`--client-id takes a SHA-1 fingerprint of 40 hex digits, or ${OPERATOR_NAME}`);
 }
 
-/** Unix seconds, given so, as date and time in UTC, or as how long ago. Throws UsageError. */
+/** Gives Unix seconds. Takes the same, a date and time in UTC, or how long ago. Throws UsageError. */
 export function readMoment(name: string, text: string | undefined, nowSeconds: number): number | undefined {
   if (text === undefined) return undefined;
   const seconds = secondsOf(text, nowSeconds);
@@ -108,7 +108,7 @@ function secondsOf(text: string, nowSeconds: number): number {
   return !Number.isNaN(unixMs) && new Date(unixMs).toISOString() === iso ? unixMs / 1000 : NaN;
 }
 
-/** Text is quoted where it is no plain word, so that a name cannot look like another detail. */
+/** Text that is not a plain word is quoted, so that a name cannot look like another detail. */
 function showDetails(details: AuditEntry['details']): string {
   const pairs = Object.entries(details).map(([name, value]) => {
     const isPlain = typeof value !== 'string' || /^[\w.:/@+-]+$/.test(value);

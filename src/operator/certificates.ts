@@ -45,12 +45,12 @@ function issuing(nameOption: '--name' | '--common-name', onlyFirst: boolean): Ru
     await inSession(terminal, async (session) => {
       const { authorities, store } = session;
       if (onlyFirst && (await store.read.hasCertificates())) throw new CommandError(ISSUED_BEFORE);
-      // A file that cannot be made must be known before anything is issued.
+      // If the file cannot be made, this must be known before anything is issued.
       using file = isStream ? undefined : createNewFile(terminal, path);
       const authority = await (onlyFirst ? authorities.ensured(OPERATOR) : authorities.signing());
       const { spki, privateKey } = await generateKeyPair();
       const request = { commonName, key: { spki, privateKey }, requester: OPERATOR, spend: null, onlyFirst };
-      // Who asked must have the bundle before the certificate is recorded.
+      // The operator must have the bundle before the certificate is recorded.
       const issued = await issueCertificate(session, request, authority, async ({ certificate }) => {
         const content = { commonName, certificate, privateKey, authority: authority.certificate, profile, password };
         const bundle = await makeBundle(content, randomBytes);
@@ -87,7 +87,7 @@ function readWanted(terminal: Terminal, { options }: Given, nameOption: string) 
   return { commonName, profile, password: passwordPath === undefined ? '' : readPassword(terminal, passwordPath) };
 }
 
-/** `-` is standard input: only so does a file that root alone may read reach the user of pastedctl. */
+/** `-` is standard input: pastedctl's user has no other way to get a file that root alone may read. */
 function readPassword(terminal: Terminal, given: string): string {
   const [path, name] = given === '-' ? [0, 'standard input'] as const : [given, given];
   const password = readText(terminal, path, name).replace(/\r?\n$/, '');
@@ -132,7 +132,7 @@ export const revoke: Run = (terminal, given) => inSession(terminal, async (sessi
   report(terminal.stdout, given, presentCertificate({ ...certificate, status: 'revoked' }), text);
 });
 
-/** Who stole a certificate may have renewed it: to be told that it is revoked would end nothing. */
+/** A thief may have renewed the certificate: the answer that this one is revoked already would end nothing. */
 async function requireNoSuccessor({ store, clock }: OperatorSession, { serial, holder, revokedAt }: Certificate) {
   if (revokedAt === null) return;
   const records = recordsOf(await store.read.listCertificates(), clock);
@@ -163,7 +163,7 @@ export const renew: Run = (terminal, given) => inSession(terminal, async (sessio
   const createdAt = unixSeconds(terminal.clock);
   const validity = validityFrom(createdAt, session.config.pkiCaDays);
   const expiresAt = validity.notAfter;
-  // One that was made while the clock was ahead may end sooner.
+  // The new one may end sooner only if the one before was made while the clock was ahead.
   if (expiresAt <= before.expiresAt && createdAt >= before.createdAt) {
     const moments = `${isoSeconds(before.expiresAt)}, and would be until ${isoSeconds(expiresAt)}`;
     throw new CommandError(`the certificate authority is valid until ${moments}: raise ${SETTINGS.pkiCaDays.name}`);
@@ -187,12 +187,12 @@ export const renew: Run = (terminal, given) => inSession(terminal, async (sessio
 export const passphrase: Run = async (terminal, given) => {
   const password = readPassword(terminal, given.options.get('--new-password-file')!);
   const { name, parse, expected } = SETTINGS.pkiCaPassword;
-  // The key would be lost: nobody could give the service its password.
+  // Otherwise the key would be lost: nobody could give the service this password.
   if (parse(password) === undefined) throw new CommandError(`the password does not fit ${name}: it takes ${expected}`);
   await inSession(terminal, async (session) => {
     const { privateKey, ...before } = await session.authorities.signing();
     const lockedKey = await lockPrivateKey(privateKey, password, randomBytes);
-    // What can't be opened again must not take the place of what can.
+    // A key that can't be opened again must not take the place of one that can.
     await unlockPrivateKey(lockedKey, password, before.certificate);
     const { fingerprint } = before;
     const changed = session.audit.event('ca_password_changed', 'success', OPERATOR, { fingerprint });
@@ -210,10 +210,10 @@ async function replace(
   throw new CommandError('the certificate authority has just been changed by another command: nothing was done');
 }
 
-/** As many as public authorities take. */
+/** The most that public authorities take. */
 const MAX_NAMES = 100;
 
-/** Apple's systems refuse a server certificate that is valid for more than 825 days, from five minutes ago on. */
+/** Apple's systems refuse a server certificate valid for more than 825 days; ours is valid from five minutes ago. */
 const DAYS = { minimum: 1, maximum: 824, fallback: 365 };
 
 /** Uses neither the database nor the settings. */

@@ -34,9 +34,9 @@ const ok = (name: string, text: string): Finding => ({ name, level: 'ok', text }
 const warn = (name: string, text: string): Finding => ({ name, level: 'warn', text });
 const fail = (name: string, text: string): Finding => ({ name, level: 'fail', text });
 
-/** `pasted check` without --files, which installed.ts does. */
+/** `pasted check` without --files; installed.ts does that. */
 export const checkService: Run = async (terminal, given) => {
-  // Settings that cannot be used end it here, all of them named, as they would end the service.
+  // Settings that cannot be used end the command here, with all of them named, as they would end the service.
   const { config, warnings } = loadConfig(terminal.environment, terminal.readFile);
   const nowSeconds = unixSeconds(terminal.clock);
   const depth = given.options.has('--full') ? 'full' : 'quick';
@@ -68,7 +68,7 @@ function checkTls(config: Config, nowSeconds: number): Finding[] {
   }
 }
 
-/** Of the database and of its folder. */
+/** Said of a database, or of its folder, that does not exist. */
 const MADE_AT_START = `the service makes a new one when it starts, or ${SETTINGS.databasePath.name} is wrong`;
 
 const OTHERS_MAY_WRITE = 0o022;
@@ -91,7 +91,7 @@ function checkFiles(databasePath: string, nowSeconds: number): Finding[] {
   }
 }
 
-/** Whoever may write to it may put a database of their own in the place of this one. */
+/** Anyone who may write to the folder may put a database of their own in the place of this one. */
 function checkFolder(path: string, mode: number): Finding {
   if ((mode & OTHERS_MAY_WRITE) !== 0) return fail('folder', `others may write to ${path}: chmod 700`);
   if (!isUsable(path)) return fail('folder', `this user may not write to ${path}`);
@@ -119,19 +119,19 @@ function isUsable(path: string): boolean {
   return orUndefined(() => accessSync(path, constants.R_OK | constants.W_OK) ?? true) ?? false;
 }
 
-/** Litestream copies a change within a second or so; a database of many gigabytes, at its start, within minutes. */
+/** Litestream copies a change within a second or so; when it starts, it copies many gigabytes within minutes. */
 const COPIED_WITHIN_SECONDS = 5 * MINUTE_SECONDS;
 
-/** Litestream removes a copy here some minutes after the replica has it; so an older one says that it has not. */
+/** Litestream removes a copy here some minutes after the replica has it, so the replica lacks an older one. */
 const COPIES_KEPT_SECONDS = 15 * MINUTE_SECONDS;
 
-/** A replica that Litestream makes, by the copies of changes that it has beside the database; names are in order. */
+/** Judges Litestream's replica by the copies of changes that it keeps beside the database; their names are in order. */
 function checkReplica(databasePath: string, nowSeconds: number): Finding[] {
   const name = 'replica';
   const copies = join(dirname(databasePath), `.${basename(databasePath)}-litestream`, 'ltx', '0');
   const timeOf = (path: string): number => (statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0) / 1000;
   const names = (existsSync(copies) ? readdirSync(copies).sort() : []).filter((copy) => copy.endsWith('.ltx'));
-  // Litestream removes some meanwhile.
+  // Litestream may remove some of them meanwhile.
   const kept = names.map((copy) => timeOf(join(copies, copy))).filter((time) => time > 0);
   const [oldest, newest] = [kept[0], kept.at(-1)];
   if (oldest === undefined || newest === undefined) return [];
@@ -146,7 +146,7 @@ function checkReplica(databasePath: string, nowSeconds: number): Finding[] {
   return [warn(name, `may have nothing of what changed since ${isoSeconds(oldest)}: ${doubt}`)];
 }
 
-/** The notice comes while an operator can still do something. */
+/** The warning comes while an operator can still do something. */
 const ROOM_NOTICE_FACTOR = 10;
 
 function checkRoom(databasePath: string): Finding[] {
@@ -158,19 +158,19 @@ function checkRoom(databasePath: string): Finding[] {
   const ballast = `${databasePath}-ballast`;
   return [
     leftBytes <= FREE_RESERVE_BYTES ? fail('room', `${free}: new pastes are refused`) : finding('room', free),
-    // Above twice its limit something keeps the log from being emptied.
+    // When the log is above twice its limit, something keeps it from being emptied.
     walBytes <= 2 * WAL_LIMIT_BYTES
       ? ok('write-ahead log', log)
       : warn('write-ahead log', `${log}: a backup, Litestream or another long reader keeps it from being emptied`),
     fileBytes(ballast) < BALLAST_BYTES
       ? warn('room in reserve', 'is not there: a server makes it within seconds, when the disk has room')
-      // A disk that turned read-only after an error may say so only to who opens a file.
+      // A disk that turned read-only after an error may show it only when a file is opened for writing.
       : orUndefined(() => closeSync(openSync(ballast, 'r+')) ?? ok('room in reserve', 'is kept for a full disk')) ??
         fail('room in reserve', 'cannot be written: its disk may have turned read-only'),
   ];
 }
 
-/** Of rqlite 8.29.5: since 8.30.5 what a snapshot that was not kept had is in the next one (its pull request 1905). */
+/** SQLite of rqlite 8.29.5. Since 8.30.5 a snapshot has what an earlier one had that was not kept (its PR 1905). */
 const OLDEST_SQLITE = '3.46';
 const OLD = 'rqlite before 8.30.5 damages databases: nodes that join, or start again, may get a damaged one; upgrade';
 
@@ -211,7 +211,7 @@ async function checkDatabase(config: Config, depth: CheckDepth, terminal: Termin
   return [...findings, ...quota, ...records, clock, ...admin, ...(await checkAuthority(config, contents, nowSeconds))];
 }
 
-/** A quota that is used up refuses what is new as a full disk does, and no log says so. Nodes count no pages. */
+/** A quota that is used up refuses new pastes as a full disk does, and no log says so. A cluster counts no pages. */
 function checkQuota(config: Config, usage: StoredUsage): Finding[] {
   const { maxStorageBytes, maxAnonBytes } = config;
   if (maxStorageBytes === 0 || isCluster(config)) return [];
@@ -221,10 +221,10 @@ function checkQuota(config: Config, usage: StoredUsage): Finding[] {
   return [warn('quota', `${text}: new pastes, or the larger of them, are refused`)];
 }
 
-/** The contents are those of a sound database of this version alone. */
+/** `contents` is there only for a sound database of this version. */
 function examine(path: string, depth: CheckDepth): { findings: Finding[]; contents?: Contents | undefined } {
   const only = (text: string) => ({ findings: [fail('database', text)] });
-  // A database that this user may not see is not missing.
+  // Undefined when this user may not see the database, which need not be missing then.
   const stats = orUndefined(() => statSync(path, { throwIfNoEntry: false }) ?? null);
   if (stats === null) return only(`there is none at ${path}: ${MADE_AT_START}`);
   if (stats?.isFile() === false) return only(`${path} is not a file: ${SETTINGS.databasePath.name} is wrong`);
@@ -254,13 +254,13 @@ function checkDamage({ whyRefused, damage, contents }: Examination, depth: Check
   return [ok('integrity', `no damage by a ${depth} check${what}`)];
 }
 
-/** No release is older: a clock that says so was never set. */
+/** No release is older than this, so a clock that shows an earlier time was never set. */
 const EARLIEST_MOMENT_SECONDS = Date.UTC(2026, 0, 1) / 1000;
 
 /** A host whose clock is corrected in small steps stays within it. */
 const CLOCK_MARGIN_SECONDS = 5 * MINUTE_SECONDS;
 
-/** A clock that is behind lets what has expired live longer, and makes certificates that are not valid yet. */
+/** With a clock that is behind, expired pastes live longer, and certificates that were issued are not valid yet. */
 function checkClock(newestCreatedAt: number | null, nowSeconds: number): Finding {
   const shown = isoSeconds(nowSeconds);
   if (nowSeconds < EARLIEST_MOMENT_SECONDS) return fail('clock', `says ${shown}, before this program was written`);
@@ -300,7 +300,7 @@ async function checkAuthorityKey(config: Config, authority: StoredAuthority): Pr
   }
 }
 
-/** The service makes a new list whenever it is asked for one; an old one says that whoever should ask does not. */
+/** The service makes a new list whenever it is asked for one, so an old list shows that whoever should ask does not. */
 function checkCrl({ thisUpdate }: StoredCrl, nowSeconds: number): Finding {
   const name = 'revocation list';
   const nextUpdate = thisUpdate + CRL_TTL_SECONDS;
@@ -345,7 +345,7 @@ function byUrl(text: string): Asked {
 /** Where a service with these settings listens, seen from the same host. */
 function bySettings(terminal: Terminal): Asked {
   const { config } = loadConfig(terminal.environment, terminal.readFile);
-  // Its very certificate: that is for the public host's name, not for this connection, and a stranger shows another.
+  // Expects this very certificate, by its bytes: its name is the public host's, and a stranger shows another one.
   const tls = config.tlsCertPath === '' ? undefined : { pinned: ownCertificate(config, terminal) };
   const place = publicPlace(config, 0);
   if ('path' in place) return overSocket(place.path, tls);

@@ -8,9 +8,9 @@ import type { Run } from './terminal.ts';
 
 export type Command = ReturnType<typeof command>;
 
-/** An operand, the last of which may be given more than once if it ends in `...`; or an option. */
+/** An operand or an option. The last operand may be given more than once if its name ends in `...`. */
 export interface Part {
-  /** As it is asked for, such as `--out FILE`. */
+  /** As messages ask for it, such as `--out FILE`. */
   readonly form: string;
   readonly name: string;
   /** What an option calls its value; without one it is a flag. */
@@ -19,13 +19,13 @@ export interface Part {
   readonly isRequired: boolean;
 }
 
-// Two are written out, since their own tables come with much else. A test holds them equal.
+// These two are written out, since importing their own tables loads much else. A test holds them equal.
 const PROFILES = ['modern', 'compat'] as const satisfies readonly BundleProfile[];
 const REASONS = [
   'keyCompromise', 'affiliationChanged', 'superseded', 'cessationOfOperation', 'privilegeWithdrawn',
 ] as const satisfies readonly RevocationReason[];
 
-/** By the name of the value or operand that may be one of these alone. */
+/** The only words that may be given, by the name of an option's value or of an operand. */
 const CHOICES: Readonly<Record<string, readonly string[]>> = {
   EVENT: AUDIT_EVENTS, OUTCOME: ['success', 'failure'], PROFILE: PROFILES, REASON: REASONS,
   SHELL: ['bash', 'zsh', 'fish'],
@@ -33,7 +33,7 @@ const CHOICES: Readonly<Record<string, readonly string[]>> = {
 
 const PARTS = / (\[?)((--[a-z0-9-]+)?(?: ?([A-Z][A-Z0-9|.]*))?)\]?/g;
 
-/** As the help shows it: the name, operands, options; in brackets what may be left out. */
+/** `form` is as the help shows it: the name, operands, options; what may be left out is in brackets. */
 function command<Name extends string>(
   form: string, file: () => Promise<Readonly<Record<NoInfer<Name>, Run>>>, run: Name,
 ) {

@@ -1,5 +1,5 @@
-// The commands about the database as a whole: `pasted backup` and `restore`, whose copying and exchanging is done by
-// store/backup.ts; `prune`, the server's own upkeep at once where no server runs; and `stats`.
+// The commands about the database as a whole: `pasted backup` and `restore`, for which store/backup.ts copies and
+// exchanges files; `prune`, which does the server's own upkeep at once when no server runs; and `stats`.
 
 import {
   accessSync, constants, createReadStream, existsSync, lstatSync, mkdtempSync, realpathSync, rmSync, statSync,
@@ -48,7 +48,7 @@ export const backup: Run = async (terminal, given) => {
   }, `Wrote ${target}: ${heldText(pastes, contentBytes)}, ${showBytes(bytes)} in ${seconds.toFixed(1)} s, verified.\n`);
 };
 
-/** Of a cluster a copy, until the end of its scope: beside the file that is made, or where temporary files are. */
+/** For a cluster a copy, which goes at the end of its scope: made in a folder next to `beside`, or a temporary one. */
 export async function databaseFile(config: Config, terminal: Terminal, beside?: string) {
   if (!isCluster(config)) return { path: placeOf(config.databasePath), [Symbol.dispose]: () => {} };
   const { copyCluster } = await import('../cluster/visit.ts');
@@ -61,7 +61,7 @@ export async function databaseFile(config: Config, terminal: Terminal, beside?: 
   return { ...folder, path };
 }
 
-/** For what has all pastes in it: it goes with its scope, and when the command is stopped. */
+/** A folder for a copy of all pastes: removed at the end of its scope, and when the command is stopped. */
 function temporaryFolder(terminal: Terminal, beside = join(tmpdir(), 'pasted')) {
   const path = attempt(beside, () => mkdtempSync(`${beside}.`));
   const discard = (): void => rmSync(path, { recursive: true, force: true });
@@ -79,7 +79,7 @@ export function requireFree(target: string, databasePath: string, existing: 'ref
   if (present !== undefined && existing === 'refuse') {
     throw new CommandError(`${target} exists already, and is not overwritten without --force`);
   }
-  // Whether or not there is a file so far; links to folders are followed.
+  // Compares names, since there may be no file so far; links to folders are followed.
   const folderOf = (path: string): string => attempt(path, () => realpathSync(dirname(path)));
   const isOwn = ['', ...SIDE_FILES].map((suffix) => `${databasePath}${suffix}`)
     .some((path) => basename(path) === basename(target) && folderOf(path) === folderOf(target));
@@ -91,7 +91,7 @@ export function requireFree(target: string, databasePath: string, existing: 'ref
 function draftBeside(beside: string, databasePath: string, terminal: Terminal): BackupDraft {
   requireDatabase(databasePath);
   requireRoom(beside, fileBytes(databasePath) + fileBytes(`${databasePath}-wal`));
-  // Listened for before there is a draft: by default a signal would end the process while it is made, and leave it.
+  // Listens before the draft is made: by default a signal would end the process meanwhile, and leave the draft.
   let draft: BackupDraft | undefined;
   terminal.onStopSignal((signal) => {
     draft?.discard();
@@ -101,7 +101,7 @@ function draftBeside(beside: string, databasePath: string, terminal: Terminal): 
   return draft;
 }
 
-/** Its name goes first: then nothing stays, however the process ends while it waits for a slow reader. */
+/** Removes the draft's name first: then nothing stays, however the process ends while it waits for a slow reader. */
 async function stream(draft: BackupDraft, { stdout }: Terminal): Promise<void> {
   const chunks = createReadStream(draft.path, { highWaterMark: MIB });
   chunks.once('open', () => draft.discard());
@@ -131,7 +131,7 @@ export const restore: Run = async (terminal, given) => {
   }, `${lines.join('\n')}\n`);
 };
 
-/** Stopped meanwhile, nothing of what came stays; once all of it is there, a signal ends the command as any other. */
+/** A signal before all of the backup is there fails the input, and nothing stays; later it ends the command. */
 function openInput(terminal: Terminal): AsyncIterable<Uint8Array> {
   const stdin = terminal.stdin();
   if (stdin.isTTY === true) throw new UsageError('a backup is bytes from a file or a program, not from this keyboard');
@@ -162,7 +162,7 @@ async function exchange(config: Config, backup: string | AsyncIterable<Uint8Arra
       using folder = temporaryFolder(terminal);
       return await restoreCluster({ config, clock: terminal.clock }, backup, folder.path);
     }
-    // As a part of a file's name: digits, T and Z alone.
+    // It becomes a part of a file's name: digits, T and Z alone.
     const moment = isoSeconds(unixSeconds(terminal.clock)).replaceAll(/[-:]/g, '');
     return await restoreDatabase({ path, backup, moment });
   } catch (error) {
@@ -170,7 +170,7 @@ async function exchange(config: Config, backup: string | AsyncIterable<Uint8Arra
   }
 }
 
-/** Says also what to do about a database that is in use; any other error is as it was. */
+/** Adds what to do about a database that is in use; gives any other error as it is. */
 function inUse(error: unknown, advice: string): unknown {
   if (!(error instanceof DatabaseInUseError)) return error;
   return new DatabaseInUseError(`${error.message}: ${advice}`, error.lockPath);
@@ -196,12 +196,12 @@ export const prune: Run = async (terminal, given) => {
 };
 
 async function pruneAll({ clock }: Terminal, config: Config) {
-  // A step that failed is tried again, mostly in vain.
+  // A set of reasons, since a step that failed is tried again, mostly in vain.
   const failures = new Set<string>();
   const log: Log = ({ outcome, details }) => {
     if (outcome === 'failure') failures.add(String(details?.['reason']));
   };
-  // Refused beside a running server: it alone knows who reads what, and so which content may go.
+  // Refused beside a running server: it alone knows what is being read, and so which content may go.
   const store = await openStore({ path: config.databasePath, clock, log }).catch((error: unknown) => {
     throw inUse(error, 'a running server prunes by itself, expired pastes every hour');
   });
@@ -226,7 +226,7 @@ export const stats: Run = (terminal, given) => inSession(terminal, async (sessio
   report(terminal.stdout, given, counted, statsTable(counted));
 });
 
-/** Names no paste, no owner and no address. Times are as in the API: Unix seconds of pastes, ISO 8601 of the audit. */
+/** Names no paste, owner or address. Times are as in the API: Unix seconds for pastes, ISO 8601 for the audit log. */
 async function count({ store, config }: OperatorSession, nowSeconds: number) {
   const pastes = await store.read.countPastes(nowSeconds);
   const certificates = await store.read.countCertificates(nowSeconds);

@@ -1,4 +1,4 @@
-// What goes wrong that the user can do something about, in words and as an exit code; and who has a file or a port.
+// Failures that the user can do something about, as words and exit codes; and which process has a file or a port.
 
 import { readdirSync, readFileSync, readlinkSync, realpathSync } from 'node:fs';
 import { ConfigError } from '../config/load.ts';
@@ -11,7 +11,7 @@ import { DatabaseInUseError, DatabaseRefusedError, isDamage, StoreError } from '
 /** Exit codes. 75 and 78 are EX_TEMPFAIL and EX_CONFIG of sysexits.h: they say whether trying again can help. */
 export const EXIT = { success: 0, failure: 1, usage: 2, busy: 75, configuration: 78 } as const;
 
-/** Of a path that is not good, and does not get better by trying again. */
+/** Errors of a path that is wrong, so that trying again does not help. */
 const LASTING = ['EACCES', 'EEXIST', 'ELOOP', 'ENAMETOOLONG', 'ENOENT', 'ENOTDIR', 'EPERM', 'EROFS'];
 
 /** A command line that cannot be carried out; the message says why, and which name is nearest. */
@@ -20,7 +20,7 @@ export class UsageError extends Error {}
 /** A command that failed; the message says it all, in one line. */
 export class CommandError extends Error {}
 
-/** The exit code, once standard error says what the user can do something about. Throws a bug again, for main.ts. */
+/** Says on standard error what the user can act on, and returns the exit code. Throws a bug again, for main.ts. */
 export function exitCodeOf({ stderr }: { readonly stderr: Pick<Output, 'write'> }, error: unknown): number {
   const failure = (exitCode: number, message: string): number => {
     stderr.write(`pasted: ${message}\n`);
@@ -35,7 +35,7 @@ export function exitCodeOf({ stderr }: { readonly stderr: Pick<Output, 'write'> 
   if (error instanceof DatabaseRefusedError) return failure(EXIT.configuration, error.message);
   if (error instanceof DatabaseInUseError) return failure(EXIT.busy, withHolder(error));
   if (error instanceof StoreError) {
-    // The store says what could not be done; SQLite or the system said why, if the store does not say that too.
+    // The store says what could not be done. Its cause, from SQLite or the system, says why, unless the store did.
     const { cause } = error;
     const why = cause instanceof Error ? cause.message : '';
     const reason = codeOf(cause) === 'EDQUOT' ? 'EDQUOT' : why;
@@ -44,13 +44,13 @@ export function exitCodeOf({ stderr }: { readonly stderr: Pick<Output, 'write'> 
     return failure(isLasting ? EXIT.configuration : EXIT.failure, `${message} (${SETTINGS.databasePath.name})`);
   }
   if (String(error).includes('uv_cwd')) return failure(EXIT.failure, 'the working folder was removed: go to another');
-  // What is refused on the way to files that this program finds by itself, such as those beside the database.
+  // node --permission refused a file that this program looks for by itself, such as one beside the database.
   if (codeOf(error) !== 'ERR_ACCESS_DENIED') throw error;
   const { resource } = error as { resource?: string };
   return failure(EXIT.configuration, `${resource || 'a file'} cannot be used (${reasonOf(error)})`);
 }
 
-/** In one line, which setting to change; the error itself where that is no help. `isPublic`: not that of metrics. */
+/** Says in one line which setting to change; else gives the error itself. `isPublic`: not the listener of metrics. */
 export function listeningFailure(error: ListeningError, isPublic: boolean): Error {
   const reason = reasonsFor(error, isPublic)[error.code];
   return reason === undefined ? error : new CommandError(`cannot listen on ${placeName(error.place)}: ${reason}`);
@@ -58,13 +58,13 @@ export function listeningFailure(error: ListeningError, isPublic: boolean): Erro
 
 function reasonsFor({ place, code }: ListeningError, isPublic: boolean): Record<string, string> {
   const { host, port, listenOn, metricsListen } = SETTINGS;
-  // A pipe, a file, a datagram socket, or a connection that Accept=yes has taken already.
+  // It may be a pipe, a file, a datagram socket, or a connection that Accept=yes has accepted already.
   const unfit = 'it is no stream socket that takes connections; the socket unit needs ListenStream= and Accept=no';
   if ('fd' in place) return { EINVAL: unfit, ENOTSOCK: unfit };
   if ('path' in place) return socketReasons(isPublic ? listenOn.name : metricsListen.name);
   const [hostName, portName] = isPublic ? [host.name, port.name] : [metricsListen.name, metricsListen.name];
   const holder = code === 'EADDRINUSE' ? holderOfPort(place.port) : undefined;
-  // A host without IPv6 takes none of its addresses, and one of a link needs its zone.
+  // A host without IPv6 has no such address, and a link-local address needs its zone.
   const noAddress = `this host has no such address; choose another ${hostName}`;
   const byWhom = holder === undefined ? ' (root can see by which process: ss -ltnp)' : ` by ${holder}`;
   return {
@@ -80,7 +80,7 @@ function socketReasons(setting: string): Record<string, string> {
   const noFolder = `there is no such folder; make it, or choose another ${setting}`;
   // sun_path of unix(7) holds 107 bytes, which are fewer characters when these are not ASCII.
   const tooLong = `the path is too long for a socket; choose another ${setting}`;
-  // Some file systems have none, such as FAT and what a virtual machine shares; or have no room for one more name.
+  // Some file systems have no sockets, such as FAT and shares of virtual machines; others have no room for a name.
   const noSocket = `no socket can be made there; choose another ${setting}, under systemd in a RuntimeDirectory=`;
   return {
     EADDRINUSE: `another process listens there, or it is a file; choose another ${setting}`,
@@ -119,7 +119,7 @@ function holderOfPort(port: number): string | undefined {
 /** The answer must come soon, also on a host with thousands of connections. */
 const MAX_DESCRIPTORS = 50_000;
 
-/** The process, never this one, that has a descriptor which is a link to what `isIt` takes. */
+/** A process other than this one, with a descriptor whose link target `isIt` accepts. */
 function findHolder(isIt: (target: string) => boolean): string | undefined {
   const own = orUndefined(() => readlinkSync('/proc/self'));
   let left = MAX_DESCRIPTORS;
@@ -135,7 +135,7 @@ function findHolder(isIt: (target: string) => boolean): string | undefined {
   return undefined;
 }
 
-/** The program, its script and what it does. What follows on a command line may be anything, secrets included. */
+/** The program, its script and its command. Later words are left out, since they may be anything, also secrets. */
 function commandOf(pid: string): string {
   const words = orUndefined(() => readFileSync(`/proc/${pid}/cmdline`, 'utf8').split('\0')) ?? [];
   const shown = words.filter((word) => word !== '' && !word.startsWith('-')).slice(0, 3).join(' ');

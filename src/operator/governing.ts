@@ -1,5 +1,5 @@
 // `pasted paste` and `pasted invite`: what the operator decides about pastes, their content and who may register.
-// Whatever is removed here a running service notices by itself (store/open.ts).
+// A running service notices by itself what is removed here (store/open.ts).
 
 import { setTimeout } from 'node:timers/promises';
 import { Refusal } from '../core/refusals.ts';
@@ -32,7 +32,7 @@ export const show: Run = (terminal, given) => inSession(terminal, async (session
   report(terminal.stdout, given, json, alignColumns(rows));
 });
 
-/** Without its content, and though it may have expired. */
+/** Gives a paste without its content, even one that has expired. */
 async function findPaste({ store }: OperatorSession, id: string) {
   requireId(id);
   const paste = await store.read.findPaste(id, -Infinity, 0);
@@ -57,10 +57,10 @@ export const remove: Run = (terminal, given) => inSession(terminal, async (sessi
 
 const STEP_PASTES = 1000;
 
-/** Longer than the service answers from memory after another process has removed a paste (store/open.ts). */
+/** Longer than the service may answer from memory after another process has removed a paste (store/open.ts). */
 const NOTICED_MS = 20;
 
-/** Those that were not there. Each of the others goes with its audit entry, or stays without. */
+/** Returns the ids that were not there. Each other paste is removed with its audit entry, or stays without one. */
 async function takeDown({ store, audit }: OperatorSession, ids: readonly string[], content: string | null) {
   const missing: string[] = [];
   for (let start = 0; start < ids.length; start += STEP_PASTES) {
@@ -76,7 +76,7 @@ async function takeDown({ store, audit }: OperatorSession, ids: readonly string[
 
 const SHA256 = /^[0-9a-f]{64}$/i;
 
-/** The ban comes first: what is not found then was stored before, and nothing is stored after. */
+/** The ban comes first: what was stored before it is found then, and nothing is stored after it. */
 export const ban: Run = (terminal, given) => inSession(terminal, async (session) => {
   const { store, audit } = session;
   const [named = ''] = given.operands;

@@ -1,4 +1,4 @@
-// `pasted check`, and with --files whether all files beside this one are those of the list that a release has of them
+// `pasted check`; with --files it compares all files beside this one with the list that a release has of its files
 // (scripts/release, in CycloneDX 1.6). It loads little else, so that it can say which others are missing or broken.
 
 import { createReadStream, type Dirent, readdirSync } from 'node:fs';
@@ -20,14 +20,14 @@ export const check: Run = async (terminal, given) => {
   return reportFindings(terminal, given, await compareInstalled(readBillOfMaterials(terminal, path)));
 };
 
-/** `warn`: works, and someone should look. `fail`: does not work, or will not be safe. No text says a secret. */
+/** `warn`: works, but someone should look. `fail`: does not work, or will not be safe. No text has a secret in it. */
 export interface Finding {
   readonly name: string;
   readonly level: 'ok' | 'warn' | 'fail';
   readonly text: string;
 }
 
-/** One line for each; the exit code. */
+/** Prints one line for each finding; returns the exit code. */
 export function reportFindings({ stdout }: Terminal, given: Given, findings: readonly Finding[]): number {
   const hasFailure = findings.some(({ level }) => level === 'fail');
   const lines = findings.map(({ level, name, text }) => `${level} ${name}: ${text}\n`);
@@ -48,7 +48,7 @@ async function compareInstalled({ version, sums }: ReturnType<typeof readBillOfM
   return [...findings, { name: 'files', level: 'fail', text: `${findings.length} in ${INSTALLED} are not ${whose}` }];
 }
 
-/** By the names that releases give them. No link is followed: one to / would be a long way. */
+/** All files, by the names that releases give them. Follows no link: a link to / would take very long. */
 function filesUnder(folder: string, name: string): (readonly [string, Dirent])[] {
   return readdirSync(folder, { withFileTypes: true }).flatMap((entry) => {
     const inner = `${name}${entry.name}`;
@@ -63,7 +63,7 @@ async function differenceOf(sum: string | undefined, entry: Dirent | undefined):
   if (!entry.isFile()) return 'changed: no plain file';
   try {
     const digest = beginSha256();
-    // In pieces: what was put in the place of a file may be of any size.
+    // In pieces, since a file that was put in the place of another may have any size.
     const pieces: AsyncIterable<Uint8Array> = createReadStream(join(entry.parentPath, entry.name));
     for await (const bytes of pieces) digest.update(bytes);
     return digest.digest('hex') === sum ? undefined : 'changed';
@@ -72,12 +72,12 @@ async function differenceOf(sum: string | undefined, entry: Dirent | undefined):
   }
 }
 
-/** Whoever put a file there named it: no name may write on the operator's terminal. */
+/** Whoever put a file there chose its name, so no name may control the operator's terminal. */
 function shown(name: string): string {
   return name.replaceAll(/[^\x20-\x7e]/g, '?');
 }
 
-/** As far as it is read here. Anything may stand in the place of what is unknown, and null anywhere. */
+/** The members that are read here. Those of type unknown may be anything, and null may stand anywhere. */
 interface BillOfMaterials {
   readonly bomFormat?: unknown;
   readonly metadata?: { readonly component?: { readonly version?: unknown; readonly components?: unknown } };

@@ -1,4 +1,4 @@
-// Commands that only print, without a look at the database: help, config, version, openapi, completion and client.
+// Commands that only print and do not open the database: help, config, version, openapi, completion and client.
 
 import { readFileSync } from 'node:fs';
 import { loadConfig } from '../config/load.ts';
@@ -12,7 +12,7 @@ import { alignColumns, printWarnings, report, type Run } from './terminal.ts';
 
 export const help: Run = ({ stdout }, { operands: [name] }) => void stdout.write(`${helpAbout(name)}\n`);
 
-/** By help.txt, which begins with what is said of all; the section of a command begins with its name and a summary. */
+/** From help.txt, which begins with a text about all commands; a command's section begins with its name and summary. */
 function helpAbout(name: string | undefined): string {
   const [aboutAll = '', ...sections] = readBeside('./help.txt').trimEnd().split(/\n\n(?=pasted )/);
   const explained = new Map(sections.map((text) => {
@@ -37,7 +37,7 @@ function settingsHelp(): string {
   ]).join('\n');
 }
 
-/** The value as one would write it into the environment; of a secret only whether there is one. */
+/** The value as one would write it into the environment; for a secret only whether it is set. */
 export function showValue(setting: Setting, value: SettingValue): string {
   if (setting.kind === 'secret') return value === '' ? '(not set)' : '(set)';
   if (typeof value === 'boolean') return value ? '1' : '0';
@@ -75,7 +75,7 @@ export const printCompletion: Run = ({ stdout }, { operands: [shell = ''] }) => 
   stdout.write(readBeside(`./completion.${shell}`));
 };
 
-/** But for help.txt, scripts/describe.ts makes these files from the tables. */
+/** scripts/describe.ts makes these files from the tables, except help.txt. */
 function readBeside(name: string): string {
   return readFileSync(new URL(name, import.meta.url), 'utf8');
 }

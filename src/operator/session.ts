@@ -1,5 +1,5 @@
-// What commands work with: the settings, the database with the rules of certificates, which may be that of a running
-// server, and the operator's mark in the audit log; below, files.
+// What commands work with: the settings; the database, which a running server may have open too, with the rules of
+// certificates; the operator's mark in the audit log. Below: files.
 
 import {
   chmodSync, closeSync, ftruncateSync, linkSync, lstatSync, openSync, renameSync, rmSync, writeFileSync,
@@ -26,7 +26,7 @@ export const OPERATOR: Requester = { fingerprint: null, clientAddress: null };
 
 export type OperatorSession = ReturnType<typeof openSession>;
 
-/** What makes a database makes an authority too, which needs its password. Throws what failures.ts explains. */
+/** A command that makes a database makes an authority too, which needs a password. Throws what failures.ts explains. */
 export async function inSession<Result>(
   terminal: Terminal, work: (session: OperatorSession) => Promise<Result>, ifMissing: 'create' | 'refuse' = 'refuse',
 ): Promise<Result> {
@@ -49,7 +49,7 @@ export async function inSession<Result>(
   }
 }
 
-/** For commands, which write for their owner alone and take a link to the database for its file. Throws ConfigError. */
+/** For commands: new files are for their owner alone, and a link to the database means its file. Throws ConfigError. */
 export function operatorSettings(terminal: Terminal): Config & { readonly databaseName: string } {
   terminal.restrictNewFiles();
   const { config, warnings } = loadConfig(terminal.environment, terminal.readFile);
@@ -94,7 +94,7 @@ function passwordMissing(): ConfigError {
   return new ConfigError([`${CA_PASSWORD}: expected the password of the certificate authority's key`]);
 }
 
-/** Of a serial as people copy it: in any case, with or without colons. Throws what inSession explains. */
+/** Takes a serial as people copy it: upper or lower case, with or without colons. Throws what inSession explains. */
 export async function findCertificate({ store }: OperatorSession, given: string): Promise<Certificate> {
   const serial = given.replaceAll(':', '').toLowerCase();
   if (!/^[0-9a-f]{32}$/.test(serial)) {
@@ -105,17 +105,17 @@ export async function findCertificate({ store }: OperatorSession, given: string)
   return certificate;
 }
 
-// Files that commands read and write, and what the operator is told when one cannot be.
+// Files that commands read and write, and what the operator is told when that fails.
 
 export const READABLE_BY_ALL = 0o644;
 
 /** A file that must not exist before, and is removed at the end of its scope unless it is kept. Throws CommandError. */
 export function createNewFile(terminal: Terminal, path: string, mode = OWNER_ONLY_FILE, shownPath = path) {
-  // To append: what is written anew begins where the file was cut.
+  // For appending, so that after ftruncate the new bytes begin where the file was cut.
   const descriptor = attempt(shownPath, () => openSync(path, 'ax', mode));
   let isKept = false;
   terminal.onStopSignal((signal) => {
-    // What is in it may be all that there is of a certificate which is recorded by now.
+    // If the file has content, that may be the only copy of a certificate that is recorded by now.
     if (lstatSync(path, { throwIfNoEntry: false })?.size === 0) rmSync(path);
     terminal.endBy(signal);
   });
@@ -129,7 +129,7 @@ export function createNewFile(terminal: Terminal, path: string, mode = OWNER_ONL
     keep: (): void => void (isKept = true),
     [Symbol.dispose]: (): void => {
       closeSync(descriptor);
-      // In the place of what ended the scope, an error here would be a bug's.
+      // An error here would replace the error that ended the scope, and be taken for a bug.
       if (!isKept) orUndefined(() => rmSync(path));
     },
   };
@@ -140,13 +140,13 @@ export function randomMark(): string {
   return Buffer.from(randomBytes(8)).toString('hex');
 }
 
-/** Makes or replaces what requireFree let pass: a file that all may read, whole at any moment. Throws CommandError. */
+/** Makes or replaces a file that requireFree let pass; all may read it, and it is always whole. Throws CommandError. */
 export function replaceFile(terminal: Terminal, path: string, bytes: Uint8Array): void {
   const draft = `${path}.${randomMark()}`;
-  // Never kept: once it is published, nothing has the name of the draft.
+  // No keep(): once the file is published, nothing has the name of the draft.
   using file = createNewFile(terminal, draft, OWNER_ONLY_FILE, path);
   file.write(bytes);
-  // Whatever the umask, which keeps the database's files from everyone.
+  // In spite of the umask, which keeps the database's files from everyone else.
   attempt(path, () => chmodSync(draft, READABLE_BY_ALL));
   publishFile(draft, path, 'replace');
 }
@@ -167,7 +167,7 @@ function nameAnew(draft: string, path: string): void {
     linkSync(draft, path);
     rmSync(draft);
   } catch (error) {
-    // Where a file has one name at most, the look beforehand must do.
+    // Where a file can have only one name, nothing but this look keeps an existing file from being replaced.
     if (!isWithoutLinks(error) || lstatSync(path, { throwIfNoEntry: false })) throw error;
     renameSync(draft, path);
   }
@@ -181,7 +181,7 @@ export function requireRoom(path: string, bytes: number): void {
   throw new CommandError(`${path} cannot be written: it may take ${needed}, and ${showBytes(free)} are free`);
 }
 
-/** The text of a file. Whatever node refuses is the file's fault, also without a code of the system, as of its size. */
+/** The text of a file. Every error of node is the file's fault, also one without a system code, as for its size. */
 export function readText({ readFile }: Terminal, path: string | 0, name: string): string {
   try {
     return readFile(path);
@@ -190,7 +190,7 @@ export function readText({ readFile }: Terminal, path: string | 0, name: string)
   }
 }
 
-/** Throws CommandError in the place of an error of the system. */
+/** Throws a CommandError in the place of a system error. */
 export function attempt<Result>(path: string, work: () => Result, purpose: 'written' | 'read' = 'written'): Result {
   try {
     return work();
@@ -207,7 +207,7 @@ export function explained(error: unknown, path: string, purpose: 'written' | 're
   return new CommandError(`${path} cannot be ${purpose} (${reasonOf(error)})`);
 }
 
-/** Before a secret goes to standard output, which may be a file that the shell made by its umask, readable to all. */
+/** Called before a secret goes to standard output: that may be a file which the shell made readable to all. */
 export function requireSecretOutput({ stderr, writesToScreen, writesForOthers }: Terminal, refusal: string): void {
   if (writesToScreen) throw new UsageError(refusal);
   if (!writesForOthers()) return;

@@ -24,9 +24,9 @@ export interface Terminal {
   readonly writesToJournal: boolean;
   readonly runtime: Readonly<Record<'node' | 'sqlite' | 'openssl' | 'platform', string>>;
   readonly cores: number;
-  /** The writer thread of the store, for `pasted serve` alone: it takes as long to load as all the rest. */
+  /** The store's writer thread, started early for `pasted serve`: it takes as long to load as all the rest. */
   readonly thread?: Worker | undefined;
-  /** From now on, what is new in memory takes no more room than under a moderate load. */
+  /** From now on, V8's young generation takes no more room than under a moderate load. */
   boundYoungGeneration(): Promise<void>;
   restrictNewFiles(): void;
   /** Called for each SIGTERM and SIGINT, and on a terminal for each SIGHUP; the process then goes on. */
@@ -37,12 +37,12 @@ export interface Terminal {
   onFatalError(listener: (error: unknown) => void): void;
   /** Ends the process now, whatever still runs. */
   exit(code: number): void;
-  /** Ends the process by a signal that it has caught, as if it had not: at once, threads and all. */
+  /** Ends the process by a signal as if nothing had caught that signal: at once, threads and all. */
   endBy(signal: string): void;
 }
 
 export interface Given {
-  /** The values by name; that of an option without a value, such as `--json`, is empty, and no other. */
+  /** The values by name. An option that takes no value, such as `--json`, has an empty one; no other has. */
   readonly options: ReadonlyMap<string, string>;
   readonly operands: readonly string[];
 }

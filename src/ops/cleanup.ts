@@ -11,7 +11,7 @@ export interface CleanupTask {
   readonly step: () => Promise<boolean | void>;
 }
 
-/** After a step that leaves more to do, whichever task is next: requests come first. */
+/** The pause after a step that leaves more to do, whichever task is next: requests come first. */
 const PAUSE_MS = 20;
 
 export class Cleanup {

@@ -1,5 +1,5 @@
-// How events are written down: JSON lines in production, lines for people elsewhere. That no secret is in one is up to
-// the callers. Below, standard output and standard error, which a reader of the log may not hold up.
+// How events are written down: JSON lines in production, lines for people elsewhere. Callers make sure that no event
+// has a secret in it. Below, standard output and standard error, where a slow reader must not hold the service up.
 
 import { fstatSync, writeSync } from 'node:fs';
 import type { Writable } from 'node:stream';
@@ -19,9 +19,9 @@ const PRIORITIES = { error: '<3>', warning: '<4>', info: '<6>' };
 /** Lines come out in the order of the calls, each with the time of its call. */
 export function createLog({ format, forJournal = false, write, clock }: {
   readonly format: 'text' | 'json';
-  /** Lines begin with their priority and have no time, which the journal keeps; JSON has it by contract. */
+  /** Lines begin with their priority and have no time, as the journal keeps it; JSON has the time by contract. */
   readonly forJournal?: boolean;
-  /** Takes whole lines; false when it could not take them, which loses them. Never waits. */
+  /** Takes whole lines; false when it could not take them, and then they are lost. Never waits. */
   readonly write: (text: string) => boolean;
   readonly clock: Clock;
 }) {
@@ -49,7 +49,7 @@ export function createLog({ format, forJournal = false, write, clock }: {
     clearTimeout(timer);
     timer = undefined;
     if (gathered === '') return;
-    // Whoever reads the log must know that there is a gap.
+    // A reader of the log must know that there is a gap.
     const notice = { level: 'warning', logger: 'log', event: 'lines lost', details: { lines: lostLines } } as const;
     const isTaken = write(lostLines === 0 ? gathered : `${lineOf(notice)}${gathered}`);
     lostLines = isTaken ? 0 : lostLines + gathered.split('\n').length - 1;
@@ -69,7 +69,7 @@ function jsonLine(entry: LogEntry, time: string): string {
 /** What would make it unclear where a value ends. */
 const NEEDS_QUOTES = /[\s"=\\]|^$/;
 
-/** `LEVEL  LOGGER  EVENT  rest`: the rest as `name=value`, but for what speaks for itself in a request. */
+/** `LEVEL  LOGGER  EVENT  rest`: the rest as `name=value`, except the parts of a request that need no name. */
 function textLine({ level, logger, event, outcome, clientId, clientIp, details = {} }: LogEntry): string {
   const words: string[] = [];
   let others = details;
@@ -100,7 +100,7 @@ export type Output = Omit<ReturnType<typeof outputTo>, 'drain'>;
 /** How much may wait for a slow reader. node queues without a bound what a pipe does not take at once. */
 const MAX_WAITING_BYTES = 4 * 1024 * 1024;
 
-/** For the service: a command has waited for its reader before (operator/arguments.ts). */
+/** For the service; a command has already waited for its reader by then (operator/arguments.ts). */
 const DRAIN_MS = 1000;
 
 /** A reader that goes away or is slow neither ends the process nor fills memory. */
@@ -117,7 +117,7 @@ export function outputTo(stream: Writable & { readonly fd?: number }) {
   const { fd } = stream;
   const writeToFile = fd !== undefined && fstatSync(fd).isFile() ? fileWriter(fd, lose) : undefined;
   return {
-    /** False when it could not take them, which are then lost: nobody reads, or not fast enough. Never waits. */
+    /** False when it could not take the bytes, which are then lost: nobody reads, or not fast enough. Never waits. */
     write: (written: string | Uint8Array): boolean => {
       if (isClosed || stream.writableLength > MAX_WAITING_BYTES) return false;
       if (writeToFile !== undefined) return writeToFile(Buffer.from(written as string));
@@ -134,7 +134,7 @@ export function outputTo(stream: Writable & { readonly fd?: number }) {
         resolve(!error);
       });
     }),
-    /** Such as ENOSPC; undefined while nothing is lost, and where the reader went away, which is up to the reader. */
+    /** Such as ENOSPC; undefined while nothing is lost, and when the reader went away, which is the reader's choice. */
     whyLost: () => (isClosed ? undefined : lostBy),
     /** Waits, but not for long. */
     drain: async () => {
@@ -144,7 +144,7 @@ export function outputTo(stream: Writable & { readonly fd?: number }) {
   };
 }
 
-/** Whether a disk that gets full took all, at which node's own stream does not look. What was cut ends its line. */
+/** Says whether a disk that gets full took all, which node's stream does not check. After a cut a new line begins. */
 function fileWriter(descriptor: number, lose: (error: Error) => void) {
   let isCut = false;
   return (bytes: Uint8Array): boolean => {

@@ -1,5 +1,5 @@
 // What the service does, in numbers for Prometheus: counters that the parts raise, and gauges that are read when
-// someone asks. Loaded only where a listener for metrics is set up; who may ask is http/metrics-listener.ts.
+// someone asks. Loaded only where a listener for metrics is set up: that listener is http/metrics-listener.ts.
 
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { VERSION } from '../config/settings.ts';
@@ -8,7 +8,7 @@ import { REFUSALS } from '../core/refusals.ts';
 
 type Type = 'counter' | 'gauge' | 'summary' | 'histogram';
 
-/** `values` are all that the label can have, never what a client sends; without a label there is one, empty. */
+/** `values` are all values of the label, never what a client sends; without a label there is one value, empty. */
 function metric(type: Type, name: string, help: string, label = '', values: readonly string[] = ['']) {
   return { type, name, help, label, values };
 }
@@ -57,7 +57,7 @@ export const METRICS = {
 /** One number, or one for each value of the metric's label; null when there is nothing to say. */
 type Reading = number | null | Readonly<Record<string, number>>;
 
-/** None may take long: whoever asks waits for all. One that throws, or rejects, leaves its metric out of the answer. */
+/** No reader may take long: the answer waits for all. One that throws, or rejects, leaves its metric out of it. */
 type Reader = () => Reading | Promise<Reading>;
 
 export type GaugeReaders = Readonly<
@@ -107,7 +107,7 @@ function valueText(metric: Metric, reading: Reading): string {
   return text;
 }
 
-/** Of every route that is not in the table, and of every status that is none. */
+/** The label of every route that is not in the table, and of every status that is none. */
 const NONE = '-';
 
 const STATUS_CLASSES = [NONE, '1xx', '2xx', '3xx', '4xx', '5xx'];
@@ -149,7 +149,7 @@ function createDurations(routes: readonly string[]) {
   return { observe, render };
 }
 
-/** As all above by Prometheus' "Exposition formats", version 0.0.4. Help and labels are ours, and need no escaping. */
+/** Like all above, by Prometheus' "Exposition formats", version 0.0.4. Help and labels are ours: no escaping needed. */
 export function headerLines({ name, type, help }: Pick<Metric, 'name' | 'type' | 'help'>): string {
   return `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n`;
 }

@@ -20,13 +20,13 @@ export type PastePurpose = Exclude<Purpose, 'register'>;
 
 export type IssuedChallenge = Challenge & { readonly token: string };
 
-/** What a request shows for its work, as sent. */
+/** The proof-of-work that a request shows, as it was sent. */
 export type Work = Readonly<Record<'token' | 'solution', string | undefined>>;
 
-/** After its expiry, for uploads that began before: 50 MiB at the slowest rate allowed by default take 53 minutes. */
+/** How long past expiry an upload begun before may spend it: 50 MiB at the slowest default rate take 53 minutes. */
 export const SPENDABLE_SECONDS = HOUR_SECONDS;
 
-/** What of Parts (parts.ts, which imports this file) these work with. */
+/** The members of Parts that this file works with; parts.ts imports this file, so they are named here. */
 export interface ChallengeParts {
   readonly config: Config;
   readonly store: Pick<Store, 'read'>;
@@ -37,7 +37,7 @@ export interface ChallengeParts {
   readonly count: Count;
 }
 
-/** The store decides whether a challenge was used, in the transaction that it pays for; asking here spares work. */
+/** The store decides whether a challenge was used, in the transaction that it pays for; asking early saves work. */
 export class Challenges {
   readonly #parts: ChallengeParts;
   #key: HmacKey;
@@ -48,23 +48,23 @@ export class Challenges {
     this.#key = hmacKey(parts.key);
   }
 
-  /** Tokens that the key before has signed are refused from now on. */
+  /** Tokens that the previous key has signed are refused from now on. */
   replaceKey(key: Uint8Array): void {
     this.#key = hmacKey(key);
   }
 
-  /** What the caller's work for a paste is: trusted callers have challenges of their own if the operator says so. */
+  /** Which work this caller does for a paste: trusted callers have challenges of their own if the operator says so. */
   purposeFor(caller: Caller): PastePurpose {
     return this.#parts.config.powTrustedBits !== '' && hasTrustedLimits(caller) ? 'trusted' : 'paste';
   }
 
-  /** What is asked for a paste in quiet times. */
+  /** The difficulty for a paste while anti-flood adds nothing. */
   baseBits(purpose: PastePurpose): number {
     const { powDifficultyBits, powTrustedBits } = this.#parts.config;
     return purpose === 'paste' ? powDifficultyBits : Number(powTrustedBits);
   }
 
-  /** 0 when no work is asked for. Anti-flood adds the same bits for trusted callers, unless they need do nothing. */
+  /** 0 when no work is asked for. Anti-flood adds the same bits for trusted callers, unless their base is 0. */
   difficultyBits(purpose: Purpose): number {
     const { config, antiflood, clock } = this.#parts;
     if (purpose === 'register') return config.registerPowDifficultyBits;
@@ -83,7 +83,7 @@ export class Challenges {
     return { ...challenge, token: challengeToken(this.#key, purpose, challenge) };
   }
 
-  /** Null when none is asked for. Refuses in the decided order: form, signature and purpose, expiry, solution, use. */
+  /** Null if no work is asked for. Refuses in the decided order: form, signature and purpose, expiry, solution, use. */
   async require(purpose: Purpose, { token, solution }: Work): Promise<SpentChallenge | null> {
     const { config, store, clock, count } = this.#parts;
     const askedBits = this.difficultyBits(purpose);
@@ -93,7 +93,7 @@ export class Challenges {
     if (challenge === undefined) throw this.refusal('powMalformedToken', purpose);
     if (!this.#isGoodFor(purpose, challenge, token, askedBits)) throw this.refusal('powBadSignature', purpose);
     const leftSeconds = challenge.expiresAt - unixSeconds(clock);
-    // One from a time when the clock was far ahead would be good until then.
+    // A token from a time when the clock was far ahead would otherwise be good until that time.
     const isPast = leftSeconds <= 0 || leftSeconds > config.powTtlSeconds + HOUR_SECONDS;
     if (isPast) throw this.refusal('powExpired', purpose);
     if (!isSolutionForm(solution)) throw this.refusal('powMalformedSolution', purpose);
@@ -104,14 +104,14 @@ export class Challenges {
     return { nonce, expiresAt, spendableUntil: expiresAt + SPENDABLE_SECONDS };
   }
 
-  /** Trusted callers may have asked without a certificate: everyone's is good too, unless theirs is harder now. */
+  /** Trusted callers may have fetched a challenge without a certificate: that is good too, if it is hard enough now. */
   #isGoodFor(purpose: Purpose, challenge: Challenge, token: string, askedBits: number): boolean {
     if (isSigned(this.#key, purpose, challenge, token)) return true;
     const isHardEnough = challenge.difficultyBits >= askedBits;
     return purpose === 'trusted' && isHardEnough && isSigned(this.#key, 'paste', challenge, token);
   }
 
-  /** Also when the store would not spend it: another request was quicker, or this one took too long. */
+  /** Also for a challenge that the store did not spend: another request was quicker, or this one took too long. */
   refusal(name: WorkRefusal, purpose: Purpose): Refusal {
     this.#parts.count('proofOfWork', name);
     const path = purpose === 'register' ? '/register/challenge' : '/challenge';
@@ -141,7 +141,7 @@ export function createRates({ config, clock, count }: Pick<ChallengeParts, 'conf
   return {
     /** Counts a creation, or an update that carries content or sets a password. Null when there is no limit. */
     countCreation: (clientAddress: string, caller: Caller) => take('creation', clientAddress, caller),
-    /** Counts a GET or HEAD of a paste, a list of pastes, and a PUT or DELETE of what is not the caller's. */
+    /** Counts a GET or HEAD of a paste, a list of pastes, and a PUT or DELETE of a paste that is not the caller's. */
     countLookup: (clientAddress: string, caller: Caller) => void take('lookup', clientAddress, caller),
     sweep(): void {
       for (const window of [creations, lookups]) window.sweep(clock.monotonicMs());
@@ -149,7 +149,7 @@ export function createRates({ config, clock, count }: Pick<ChallengeParts, 'conf
   };
 }
 
-/** What a rate of strangers is for the caller; 0 stays no limit. */
+/** The caller's limit where strangers have `max`; 0 still means no limit. */
 export function rateMaxFor(config: Config, caller: Caller, max: number): number {
   return hasTrustedLimits(caller) ? Math.min(max * config.rateTrustedFactor, Number.MAX_SAFE_INTEGER) : max;
 }
@@ -158,7 +158,7 @@ export function maxPasteBytes(config: Config, caller: Caller): number {
   return hasTrustedLimits(caller) ? config.maxAuthBytes : config.maxAnonBytes;
 }
 
-/** What was asked for, up to SERVICE_MAX_EXPIRY, or the tier's default, which an operator may set above that. */
+/** The requested ttl, up to SERVICE_MAX_EXPIRY, or the tier's default, which an operator may set above that. */
 export function ttlSeconds(config: Config, caller: Caller, requestedSeconds: number | undefined): number {
   if (requestedSeconds !== undefined) return Math.min(requestedSeconds, config.maxExpirySeconds);
   if (hasTrustedLimits(caller)) return config.expiryTrustedSeconds;
@@ -168,13 +168,13 @@ export function ttlSeconds(config: Config, caller: Caller, requestedSeconds: num
 /** The contract's limit, in code points. */
 const MAX_PASSWORD_LENGTH = 1024;
 
-/** If the host is suspended during a check, unknown ids must not wait for as long. */
+/** If the host is suspended during a check, unknown ids must not wait as long as that check took. */
 const MAX_DECOY_DELAY_MS = 500;
 
-/** The running median is taken over so many checks; odd, so that it is one of them. */
+/** The running median is taken over this many checks; the number is odd, so that the median is one of them. */
 const MEDIAN_OF = 15;
 
-/** How long a full queue takes to say so: else clients that ask again at once would be most of the work. */
+/** How long a full queue delays its refusal: otherwise clients that ask again at once would be most of the work. */
 const REFUSAL_MS = 500;
 
 interface PasswordParts extends Pick<ChallengeParts, 'clock' | 'random'> {
@@ -196,7 +196,7 @@ export class Passwords {
     this.#recentMs = parts.checkMs === undefined ? [] : [parts.checkMs];
   }
 
-  /** Unknown ids wait for it. Begun once the service listens: the start needs that tenth of a second of CPU itself. */
+  /** Unknown ids wait for this. It begins once the service listens: start-up needs that tenth of a second of CPU. */
   measure(): Promise<unknown> {
     const isKnown = this.#recentMs.length > 0;
     return (this.#firstCheck ??= isKnown ? Promise.resolve() : this.#timedVerify('', this.#decoy));
@@ -208,7 +208,7 @@ export class Passwords {
     return inTurn(this.#parts.queue, clientAddress, () => hashPassword(password, this.#parts.random));
   }
 
-  /** Waits its turn before it looks, and checks unknown ids against a decoy: nothing tells whether an id exists. */
+  /** Waits its turn before it looks, and checks unknown ids against a decoy, so nothing tells whether an id exists. */
   unlock<Found extends Pick<Paste, 'passwordHash'>>(
     find: () => Awaitable<Found | undefined>, password: string | undefined, clientAddress: string,
   ): Awaitable<Found> {
@@ -232,7 +232,7 @@ export class Passwords {
     return found;
   };
 
-  /** Takes as long as a wrong password, without its work. */
+  /** Takes as long as checking a wrong password does, without doing that work. */
   async #refuseUnknown(): Promise<never> {
     await this.measure();
     const median = this.#recentMs.toSorted((one, other) => one - other)[this.#recentMs.length >> 1]!;
@@ -255,7 +255,7 @@ export function requireAcceptablePassword(password: string | undefined): void {
   if ([...password].length > MAX_PASSWORD_LENGTH) throw new Refusal('passwordTooLong');
 }
 
-/** Refuses when too many wait, or too long. `client` is an address, or a name of its own for what serves everybody. */
+/** Refuses when too many wait, or this waits too long. `client` is an address, or a name for work for everybody. */
 export async function inTurn<Result>(queue: WorkQueue, client: string, work: () => Promise<Result>): Promise<Result> {
   using place = new DisposableStack();
   place.defer(await queue.enter(clientKey(client)).catch(refuseFullQueue));

@@ -9,13 +9,13 @@ import { SlidingWindow } from '../limits/windows.ts';
 import type { Store } from '../store/open.ts';
 import { type AuditEvent, type Certificate, StoreError } from '../store/store.ts';
 
-/** Who is named in the audit log. The operator has no address, and no fingerprint or `operator` in its place. */
+/** Who is named in the audit log. The operator has no address; its fingerprint is null or `operator`. */
 export type Requester = Readonly<Record<'fingerprint' | 'clientAddress', string | null>>;
 
-/** What a request presents, not looked up yet; the certificate in DER where the whole of it was shown. */
+/** What a request presents, before any lookup; with the certificate in DER if the whole of it was shown. */
 type Presenter = Requester & { readonly certificate?: Uint8Array | undefined };
 
-/** Audited a minute of one fingerprint, and from one address: whoever has a revoked key can call for ever. */
+/** Failures audited per minute of one fingerprint, and from one address: a revoked key can be shown for ever. */
 const FAILURES_NOTED = 60;
 const FAILURE_WINDOW = { windowMs: MINUTE_SECONDS * 1000, maxKeys: 1000, cleanupThreshold: 1 };
 
@@ -27,7 +27,7 @@ interface IdentityParts {
 
 export class Identity {
   readonly #parts: IdentityParts;
-  /** By certificate, null for those of others. A connection shows the same bytes with each of its requests. */
+  /** By certificate; null if our authority did not sign it. A connection shows the same bytes with each request. */
   readonly #serials = new WeakMap<Uint8Array, string | null>();
   readonly #failuresOf = new SlidingWindow(FAILURE_WINDOW);
   readonly #failuresFrom = new SlidingWindow(FAILURE_WINDOW);
@@ -36,7 +36,7 @@ export class Identity {
     this.#parts = parts;
   }
 
-  /** Anonymous with a certificate of this service that is not valid: revoking must end what a stolen key can do. */
+  /** A certificate of this service that is not valid makes its holder anonymous: revoking must disarm a stolen key. */
   callerOf(presenter: Presenter): Awaitable<Caller> {
     return presenter.fingerprint === null ? ANONYMOUS : this.#holderOf(presenter.fingerprint, presenter);
   }
@@ -59,7 +59,7 @@ export class Identity {
     return ANONYMOUS;
   }
 
-  /** Null unless our authority signed it. (r, n - s) is as good an ECDSA signature as (r, s): another fingerprint. */
+  /** Null unless our authority signed it. ECDSA takes (r, n - s) as well as (r, s), which changes the fingerprint. */
   async #serialOf(certificate: Uint8Array): Promise<string | null> {
     const verified = this.#serials.get(certificate);
     if (verified !== undefined) return verified;
@@ -71,7 +71,7 @@ export class Identity {
     return serial;
   }
 
-  /** What it renews was valid until now. */
+  /** The certificate that this one renews was valid until now. */
   async #noteFirstUse({ serial, holder }: Certificate, by: Requester): Promise<void> {
     const { store, audit, clock } = this.#parts;
     const use = { serial, holder, nowSeconds: unixSeconds(clock), by: audit.event('cert_revoked', 'success', by, {}) };
@@ -83,7 +83,7 @@ export class Identity {
     const { store, audit, clock } = this.#parts;
     const { fingerprint, clientAddress } = requester;
     const nowMs = clock.monotonicMs();
-    // In this order: a fingerprint that has had its share takes no place of an address.
+    // In this order, so that a fingerprint past its limit uses up nothing of an address's limit.
     if (!this.#failuresOf.take(fingerprint ?? '', FAILURES_NOTED, nowMs).allowed) return;
     if (!this.#failuresFrom.take(clientKey(clientAddress ?? ''), FAILURES_NOTED, nowMs).allowed) return;
     const event = audit.event('auth_failure', 'failure', requester, { fingerprint: presented, reason });
@@ -98,7 +98,7 @@ function noneIfStorageFails(error: unknown): readonly AuditEvent[] {
   return [];
 }
 
-/** `expired` is never stored: it is a matter of the moment. */
+/** `expired` is never stored: it depends on the time of asking. */
 export function statusOf(certificate: Certificate, nowSeconds: number): 'valid' | 'revoked' | 'expired' {
   if (certificate.revokedAt !== null) return 'revoked';
   return certificate.expiresAt <= nowSeconds ? 'expired' : 'valid';
@@ -123,7 +123,7 @@ export function createAudit({ clock, log }: { readonly clock: Clock; readonly lo
       const { fingerprint: clientId, clientAddress: clientIp } = by;
       return { time: unixSeconds(clock), event: name, outcome, clientId, clientIp, details };
     },
-    /** Once the event has been stored. */
+    /** To be called once the event has been stored; for a failure, which changes nothing, before. */
     announce: ({ event, outcome, clientId, clientIp, details }: AuditEvent): void => {
       const level = outcome === 'success' ? 'info' : 'warning';
       const client = { ...(clientId !== null && { clientId }), ...(clientIp !== null && { clientIp }) };

@@ -1,5 +1,5 @@
-// Takes content in: what POST / and PUT check of its size and its bytes (steps 1 and 4 of the decisions), and where it
-// goes while it arrives: to memory, or when it is larger to the store, with a bounded number of chunks in flight.
+// Takes content in: checks its size and its bytes for POST / and PUT (steps 1 and 4 of the decisions). As it arrives,
+// small content stays in memory; larger content goes to the store, with a bounded number of chunks in flight.
 
 import { type Caller, hasTrustedLimits } from '../core/callers.ts';
 import {
@@ -16,7 +16,7 @@ import type { Parts } from './parts.ts';
 /** How many chunks of one upload may be on their way to the disk while the next is filled. */
 const CHUNKS_IN_FLIGHT = 4;
 
-/** With so many in use by all uploads the writer has enough to do, and an upload waits for each of its chunks. */
+/** When all uploads together use this many, the writer has enough to do: an upload then waits for all its chunks. */
 const MANY_CHUNKS = 16;
 
 /** Content that a caller wants stored. */
@@ -33,7 +33,7 @@ export interface Offer {
   /** As sent. */
   readonly contentType: string | undefined;
   readonly password: string | undefined;
-  /** Seconds from now; undefined for the tier's default in a new paste, and for no change in another. */
+  /** Seconds from now. Undefined means the tier's default for a new paste, and no change in an update. */
   readonly requestedTtlSeconds: number | undefined;
 }
 
@@ -49,11 +49,11 @@ function tooLarge({ fingerprint }: Caller, size: number, maxSize: number): Refus
 
 type IntakeParts = Pick<Parts, 'config' | 'store' | 'random'>;
 
-/** Step 4. Content over INLINE_BYTES is written in chunks as it comes; unless kept, they go at the end of its scope. */
+/** Step 4. Writes content over INLINE_BYTES in chunks as it arrives; without keep(), they go at the end of scope. */
 export class Intake implements AsyncDisposable {
   readonly #parts: IntakeParts;
   readonly #offer: Offer;
-  /** 0 unless known: how much of a JSON document is content is not known in advance. */
+  /** 0 when unknown: of a JSON document nobody knows in advance how much is content. */
   readonly #declaredBytes: number;
   readonly #maxBytes: number;
   readonly #scan: ReturnType<typeof createContentScan>;
@@ -62,7 +62,7 @@ export class Intake implements AsyncDisposable {
   /** Undefined as long as the content is small. */
   #chunks: ChunkWriter | undefined;
   #seenBytes = 0;
-  /** Taken over by the store, or given up: what a source still adds is dropped. */
+  /** The store has taken the content over, or it was given up: bytes that the source still adds are dropped. */
   #isOver = false;
 
   constructor(parts: IntakeParts, offer: Offer) {
@@ -73,7 +73,7 @@ export class Intake implements AsyncDisposable {
     this.#scan = createContentScan(parts.config.minEntropyBits > 0);
   }
 
-  /** Takes all of it in and checks it. `replacedBytes` is the size of the content whose room it may have. */
+  /** Receives all of the content and checks it. `replacedBytes` is the size of the content whose room it takes. */
   async receive(replacedBytes = 0): Promise<ChangedContent> {
     const { caller, callerNow, source, isJson, contentType } = this.#offer;
     await this.#requireRoom(replacedBytes);
@@ -102,14 +102,14 @@ export class Intake implements AsyncDisposable {
     await this.#chunks?.discard();
   }
 
-  /** A full store says so before it takes megabytes. All of it is decided again when the content is written. */
+  /** A full store refuses early, not after megabytes. All of this is decided again when the content is written. */
   async #requireRoom(replacedBytes: number): Promise<void> {
     const { config: { maxStorageBytes: maxStoredBytes }, store } = this.#parts;
     const declaredBytes = this.#declaredBytes;
     if (!store.hasRoomFor(declaredBytes)) throw new Refusal('storageFull');
     if (maxStoredBytes === 0) return;
     const contentBytes = declaredBytes - replacedBytes;
-    // Chunks are written before what they replace can go.
+    // Chunks are written before the content that they replace can be removed.
     const unwrittenBytes = declaredBytes <= INLINE_BYTES ? contentBytes : declaredBytes;
     if (await store.read.isFull({ maxStoredBytes, contentBytes, unwrittenBytes })) throw new Refusal('storageFull');
   }
@@ -133,7 +133,7 @@ export class Intake implements AsyncDisposable {
     const chunks = new ChunkWriter(contents.chunks, contents.upload(newId(random), quota));
     const before = this.#small.take();
     this.#scan.update(before);
-    // It does not fill a chunk, so that there is nothing to wait for.
+    // It does not fill a chunk, so there is nothing to wait for.
     void chunks.add(before);
     return chunks;
   }
@@ -152,7 +152,7 @@ export class Intake implements AsyncDisposable {
   }
 }
 
-/** What is found out about content while it arrives. Only reads the bytes that it is given. */
+/** While content arrives, finds out whether it is text, its digest and its entropy. Only reads the given bytes. */
 export function createContentScan(asksEntropy: boolean) {
   const utf8 = new Utf8Scan();
   /** How often each byte value occurred; counting costs up to 4 ms a mebibyte. */
@@ -171,7 +171,7 @@ export function createContentScan(asksEntropy: boolean) {
       digest ??= beginSha256();
       digest.update(bytes);
     },
-    /** Once, after the last bytes or with them; with all of them it is quickest. */
+    /** To be called once, after the last bytes or with them. It is quickest when it gets all bytes at once. */
     finish(last = NOTHING) {
       take(last);
       return {
@@ -184,7 +184,7 @@ export function createContentScan(asksEntropy: boolean) {
   };
 }
 
-/** -sum(p log2 p) over the values that occurred, 0 to 8 bits per byte. Looks at no order: `abcabc` is like `aabbcc`. */
+/** -sum(p log2 p) over the values that occurred, 0 to 8 bits per byte. Ignores order: `abcabc` is like `aabbcc`. */
 export function entropyBitsPerByte(histogram: Iterable<number>): number {
   const counts = [...histogram].filter((count) => count > 0);
   const total = counts.reduce((sum, count) => sum + count, 0);
@@ -199,7 +199,7 @@ class ChunkWriter {
   #chunk: ReturnType<ContentStore['chunks']['take']> | undefined;
   #filledBytes = 0;
   readonly #inFlight: Promise<void>[] = [];
-  /** No more buffers are taken then: whoever waits for room drops the rest. */
+  /** No more buffers are taken from then on: an add() that waits for room drops the rest of its bytes. */
   #isDiscarded = false;
 
   constructor(buffers: ContentStore['chunks'], upload: Upload) {
@@ -225,7 +225,7 @@ class ChunkWriter {
     }
   }
 
-  /** Copies what fits, and sends the chunk when it is full. Gives the rest. */
+  /** Copies what fits, and sends the chunk when it is full. Returns the rest. */
   #fill(bytes: Uint8Array): Uint8Array {
     this.#chunk ??= this.#buffers.take();
     const taken = Math.min(bytes.length, CHUNK_BYTES - this.#filledBytes);
@@ -259,13 +259,13 @@ class ChunkWriter {
   }
 }
 
-/** How many random bytes an id is made of: 128 bits, since whoever knows an id may read (OWASP ASVS 5.0, 11.5.1). */
+/** Random bytes in an id: 128 bits, since anyone who knows an id may read its paste (OWASP ASVS 5.0, 11.5.1). */
 const ID_BYTES = 16;
 
 /** RFC 4648 section 6, in lower case. */
 const BASE32 = 'abcdefghijklmnopqrstuvwxyz234567';
 
-/** Of a paste, and of content in chunks: 26 characters, of which the last holds three bits and two zeros. */
+/** An id for a paste, or for content in chunks: 26 characters, of which the last holds three bits and two zeros. */
 export function newId(random: RandomBytes): string {
   const bytes = random(ID_BYTES);
   let id = '';
@@ -277,7 +277,7 @@ export function newId(random: RandomBytes): string {
   return id;
 }
 
-/** Most content is the body itself: what reads it out of JSON is loaded with the first that is not. */
+/** Most content is the body itself, so the reader of content in JSON is loaded with the first JSON body. */
 async function receiveJson(source: ByteSource, sink: ByteSink): Promise<void> {
   const { JsonContentReader } = await import('../core/json-content.ts');
   const reader = new JsonContentReader(sink);

@@ -1,4 +1,4 @@
-// The rules of pastes for their owners, the admin and who shows a delete token: what they may change, delete and list.
+// The rules for owners, the admin and callers who show a delete token: which pastes they may change, delete and list.
 // From the decisions' "PUT /{id}" and "Lists and audit". Loaded with the first such request.
 
 import type { Caller } from '../core/callers.ts';
@@ -16,7 +16,7 @@ export const AUDITED_ID_CHARACTERS = 8;
 
 type Amendment = Offer & Target & Readonly<{ removesPassword: boolean }>;
 
-/** Changes a paste of the caller's own, whose password is not asked for. `rate` is null also when nothing counted. */
+/** Changes a paste that the caller owns, and asks for no password. `rate` is null also if nothing was counted. */
 export async function updatePaste(parts: Parts, amendment: Amendment) {
   const { config, store, passwords, rates, clock, count } = parts;
   const { id, caller, clientAddress, declaredBytes, password, requestedTtlSeconds } = amendment;
@@ -57,11 +57,11 @@ export interface Target {
   readonly id: string;
   readonly caller: Caller;
   readonly clientAddress: string;
-  /** Where the caller means one content alone: the paste's digest, or a refusal. */
+  /** Set when the caller means one certain content: returns the paste's digest, or throws if the paste has another. */
   readonly meantContent: ((paste: Paste) => string) | undefined;
 }
 
-/** Before any body is read; the writer decides again. What tells of an id, or of another's content, is a lookup. */
+/** Before any body is read; the writer decides again. Telling of an id, or of another's content, counts as a lookup. */
 async function requireChangeable(parts: Parts, target: Target, ofAnyone = false, token?: string): Promise<Paste> {
   const { store, rates, deleteTokens, clock } = parts;
   const { id, caller, clientAddress, meantContent } = target;
@@ -75,7 +75,7 @@ async function requireChangeable(parts: Parts, target: Target, ofAnyone = false,
   throw new Refusal('permissionDenied');
 }
 
-/** Of the caller's own; for the admin anyone's, which is audited; one without owner for whoever shows its token. */
+/** Deletes the caller's own paste; for the admin anyone's, with an audit entry; one without owner by its token. */
 export async function deletePaste(parts: Parts, target: Target, token: string | undefined): Promise<void> {
   const { store, audit, clock, count } = parts;
   const { id, caller, caller: { fingerprint }, clientAddress } = target;

@@ -1,5 +1,5 @@
 // The rules of pastes: creating, reading and burning. From the contract's "States and transitions" and the decisions'
-// "Checks on POST /". What owners do to theirs is owned.ts.
+// "Checks on POST /". What owners do to their pastes is in owned.ts.
 
 import type { Config } from '../config/settings.ts';
 import { type Caller, hasTrustedLimits } from '../core/callers.ts';
@@ -12,10 +12,10 @@ import { ttlSeconds, type Work } from './admission.ts';
 import { Intake, newId, type Offer, requireDeclaredSize } from './intake.ts';
 import type { Parts } from './parts.ts';
 
-/** A PUT or DELETE may take the chunks of a paste between its lookup and their opening: it is looked up again then. */
+/** A PUT or DELETE may remove a paste's chunks between its lookup and their opening; then it is looked up again. */
 const OPEN_ATTEMPTS = 3;
 
-/** The five steps of the decisions' "Checks on POST /", of which the store has the last; durable when it resolves. */
+/** The five steps of the decisions' "Checks on POST /"; the store does the last. The paste is durable on resolving. */
 export async function createPaste(parts: Parts, submission: Offer & { work: Work; burnAfterRead: boolean }) {
   const { config, store, passwords, challenges, rates, antiflood, clock, count } = parts;
   const { caller, clientAddress, password } = submission;
@@ -41,7 +41,7 @@ export async function createPaste(parts: Parts, submission: Offer & { work: Work
   return { paste, rate };
 }
 
-/** What a caller needs to store pastes; undefined where anyone may. */
+/** What a caller needs to store pastes; undefined when anyone may. */
 export function neededToCreate({ createBy, registerBy }: Config) {
   if (createBy === 'anyone') return undefined;
   const whose = createBy === 'trusted' ? 'a certificate of this service' : 'a client certificate';
@@ -49,7 +49,7 @@ export function neededToCreate({ createBy, registerBy }: Config) {
   return { needed: createBy, hint: `storing pastes here takes ${whose}: ${how}` };
 }
 
-/** Whom SERVICE_CREATE lets in; before any work is checked, so that nobody does it in vain. */
+/** Refuses callers that SERVICE_CREATE keeps out. It comes before the check of work, so that nobody works in vain. */
 function requireCreator(config: Config, caller: Caller): void {
   const terms = neededToCreate(config);
   if (terms === undefined) return;
@@ -80,7 +80,7 @@ export interface Lookup {
   readonly id: string;
   readonly password: string | undefined;
   readonly clientAddress: string;
-  /** Refuses what somebody else may have had the client send, before it burns. */
+  /** Called before a paste burns: throws if somebody else may have made the client send the request. */
   readonly requireAsked: () => void;
 }
 
@@ -98,7 +98,7 @@ export function describePaste(parts: ReadingParts, { id, password, clientAddress
   return andThen(passwords.unlock(find, password, clientAddress), (paste) => noteAccess(parts, paste));
 }
 
-/** To be released when it is not read. A look does not burn, so nobody may be given the content of what would. */
+/** Release the result if it is not read. A look never burns, so nobody may get the content of a paste that would. */
 export function openPaste(
   parts: ReadingParts, lookup: Lookup, purpose: 'read' | 'look' = 'read', attempt = 1,
 ): Awaitable<OpenedPaste> {
@@ -127,7 +127,7 @@ function hold({ store }: ReadingParts, paste: PasteWithContent): Awaitable<Opene
   return andThen(store.contents.open(contentId), (reader) => reader && { kind: 'large', paste, reader });
 }
 
-/** The content is held before the claim, which takes it from all others, and its beginning read: it must be there. */
+/** The claim takes the content from all others. Before it, the content is held and its start read: it must be there. */
 async function claimBurn({ store, clock, count }: ReadingParts, opened: OpenedPaste, { requireAsked }: Lookup) {
   using held = new DisposableStack();
   held.defer(() => release(opened));
@@ -141,7 +141,7 @@ async function claimBurn({ store, clock, count }: ReadingParts, opened: OpenedPa
   return opened;
 }
 
-/** The id is that of the paste, not of the request: the same text at each access, whose hash is known. */
+/** Uses the paste's id, not the request's: it is the same string at each access, so its hash is known already. */
 function noteAccess({ store, clock, count }: ReadingParts, paste: Paste): Paste {
   store.pastes.touch(paste.id, unixSeconds(clock));
   count('pastesAccessed');

@@ -10,15 +10,15 @@ import type { CertificatePlace, StoredAuthority } from '../store/store.ts';
 import { SPENDABLE_SECONDS } from './admission.ts';
 import type { Parts } from './parts.ts';
 
-/** Small enough for a step of about 10 ms: a paste clears up to 64 KiB, each record a page of an index by itself. */
+/** Small enough for a step of about 10 ms: a paste clears up to 64 KiB, and each record an index page of its own. */
 const EXPIRED_PER_STEP = 32;
 const PAGES_PER_STEP = 256;
 const RECORDS_PER_STEP = 100;
 
-/** How soon new pastes are taken again once a full disk has room, and a database that was moved away is in the log. */
+/** How soon new pastes are taken again once a full disk has room, and how soon the log tells of a moved database. */
 const DISK_SECONDS = 10;
 
-/** A clock that is set back by less must not make a used challenge, or a certificate, valid and unknown at once. */
+/** If the clock is set back by less, no used challenge or certificate may be valid again after it was forgotten. */
 const CLOCK_MARGIN_SECONDS = HOUR_SECONDS;
 
 type Step = CleanupTask['step'];
@@ -27,7 +27,7 @@ type TaskParts = StoreTaskParts & Pick<Parts, 'count' | 'log' | 'rates'>;
 
 type NoteRemoved = (task: string, removed: number) => void;
 
-/** `isOpen`: others than this host's own users can connect. */
+/** `isOpen`: whether anyone but this host's own users can connect. */
 export function cleanupTasks(
   parts: TaskParts, isOpen: () => boolean, renewRevocationList: () => Promise<void>, warnOfTls: () => void,
 ): readonly CleanupTask[] {
@@ -36,7 +36,7 @@ export function cleanupTasks(
     if (name === 'expired pastes') count('pastesDeleted', 'expired', removed);
   };
   return [
-    // First, since it waits for no store.
+    // First, since it does not wait for the store.
     task('TLS certificate', DAY_SECONDS, async () => warnOfTls()),
     task('doubts', DAY_SECONDS, () => logDoubts(parts, isOpen())),
     task('revocation list', DAY_SECONDS, renewRevocationList),
@@ -47,11 +47,11 @@ export function cleanupTasks(
   ];
 }
 
-/** The tasks in the database; what removes comes before what gives its room back. */
+/** The tasks in the database. Those that remove rows come before those that give the room back. */
 export function storeTasks({ config, store, clock }: StoreTaskParts, noteRemoved: NoteRemoved): readonly CleanupTask[] {
   const { pastes, upkeep } = store;
   const challengeSeconds = SPENDABLE_SECONDS + CLOCK_MARGIN_SECONDS;
-  /** Of that age, since it ran out or was made. */
+  /** Removes rows that ran out, or were made, `ageSeconds` ago or earlier. */
   const removal = (
     name: string, intervalSeconds: number, ageSeconds: number,
     remove: typeof pastes.removeExpired, limit = RECORDS_PER_STEP,
@@ -79,7 +79,7 @@ function task(name: string, intervalSeconds: number, step: Step): CleanupTask {
   return { name, intervalSeconds, step };
 }
 
-/** Goes through all that have expired, since what refers to one may go at any time. */
+/** Each run looks at all expired certificates: what still referred to one may have been removed since. */
 function certificatesStep(store: Store, clock: Clock, noteRemoved: NoteRemoved): Step {
   let after: CertificatePlace | null = null;
   return async () => {
@@ -91,7 +91,7 @@ function certificatesStep(store: Store, clock: Clock, noteRemoved: NoteRemoved):
   };
 }
 
-/** More to do as long as each step leaves fewer free pages than the one before. */
+/** There is more to do as long as each step leaves fewer free pages than the one before. */
 function releaseStep({ upkeep }: Store): Step {
   let freeBefore = Infinity;
   return async () => {
@@ -102,7 +102,7 @@ function releaseStep({ upkeep }: Store): Step {
   };
 }
 
-/** Says once that the disk is full, which refuses content with 507, and once that it is no more. */
+/** Logs once that the disk is full, when content is refused with 507, and once that it has room again. */
 function reserveStep({ store, log }: TaskParts): Step {
   let isFull = false;
   return async () => {
@@ -113,10 +113,10 @@ function reserveStep({ store, log }: TaskParts): Step {
   };
 }
 
-/** From most to least that they give: what has expired, its pages, and what the log holds of it. */
+/** The tasks that give most room come first: expired pastes, then their pages, then what the log holds of them. */
 const MAKES_ROOM = ['expired pastes', 'free pages', 'write-ahead log'];
 
-/** Not more often, so that a flood of refusals for want of room costs nothing. */
+/** At most once in this time, so that a flood of requests refused for want of room costs nothing. */
 const MAKING_ROOM_MS = 10_000;
 
 export function createRoomMaking(run: Cleanup['run'], clock: Clock): () => Promise<void> {
@@ -129,7 +129,7 @@ export function createRoomMaking(run: Cleanup['run'], clock: Clock): () => Promi
   };
 }
 
-/** Proxies must be given a renewed one, and what was issued ends with the one before. */
+/** Time to act in: proxies must get the renewed authority, and certificates from the old one end when it does. */
 const EXPIRY_NOTICE_SECONDS = 90 * DAY_SECONDS;
 const EXPIRY_ALARM_SECONDS = 30 * DAY_SECONDS;
 
@@ -145,7 +145,7 @@ async function logDoubts({ config, store, clock, log }: TaskParts, isOpen: boole
   }
 }
 
-/** The first certificate is the admin's, whoever gets it. */
+/** Whoever gets the first certificate becomes the admin. */
 export function adminDoubt({ pkiCaPassword }: Config, hasCertificates: boolean): string | undefined {
   if (pkiCaPassword === '' || hasCertificates) return undefined;
   return `there is no admin, and ${SETTINGS.pkiCaPassword.name} is set: whoever gets the first certificate becomes ` +

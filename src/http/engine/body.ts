@@ -24,17 +24,17 @@ export type Form = Pick<RequestBody, 'declaredBytes'> & { readonly expectsContin
 export interface BodyTransfers {
   readonly minBytesPerSecond: number;
   readonly nowMs: () => number;
-  /** libuv would read up to 2 MiB from one socket before it looks at the others; to digest it takes milliseconds. */
+  /** libuv would read up to 2 MiB from one socket before it looks at the others; digesting that takes milliseconds. */
   readonly turns: Pick<Turns, 'wait'>;
 }
 
-/** node hands over each HTTP chunk by itself, and one of a byte costs as much as this in large pieces: it is joined. */
+/** Shorter pieces are joined: node hands over each HTTP chunk alone, and a byte costs as much as this many at once. */
 const PIECE_BYTES = KIB;
 
 /** As much as node reads at once. */
 const READ_BYTES = 64 * KIB;
 
-/** A body may have so many pieces, and one more for each so many bytes: enough to send lines as they are written. */
+/** A body may have FREE_PIECES, and one more per BYTES_PER_PIECE bytes: enough to send lines as they are written. */
 const FREE_PIECES = 4096;
 const BYTES_PER_PIECE = 16;
 
@@ -54,17 +54,17 @@ export class BodyReader {
   #pieces = 0;
   /** Small pieces that the stream has not got yet. */
   readonly #small = new JoinedBytes(READ_BYTES);
-  /** What small pieces count for beyond their length, until they are taken. */
+  /** How much more than their length the small pieces count, until they are taken. */
   #surchargeBytes = 0;
-  /** What was taken since this body's last turn. */
+  /** Bytes taken since this body's last turn. */
   #turnBytes = 0;
-  /** What the connection had read before the body, but for what of it came in one read with its head. */
+  /** What the connection had read when the head was parsed, including body bytes that came in the same read. */
   readonly #bytesReadBefore: number;
-  /** The stream's own, which `#arrive` stands in for. */
+  /** The stream's own `push`, which `#arrive` replaces. */
   readonly #push: (bytes: Uint8Array | null) => boolean;
-  /** While the body is piped. */
+  /** Set while the body is piped. */
   #pace: Pace | undefined;
-  /** Ends the transfer that runs. */
+  /** Ends the running transfer. */
   #settle: ((failure?: unknown) => void) | undefined;
   /** Why no more will come; may be known before the handler asks. */
   #failure: unknown;
@@ -85,7 +85,7 @@ export class BodyReader {
     return !this.#req.complete || this.#failure !== undefined;
   }
 
-  /** Of a body that is not piped yet: what of it node may have read, since it pauses only when it has as much. */
+  /** How much of a body node may have read before it is piped: node pauses only once it has this much. */
   get mostUnreadBytes(): number {
     return Math.min(this.declaredBytes ?? Infinity, READ_BYTES);
   }
@@ -100,7 +100,7 @@ export class BodyReader {
     this.#pace = new Pace({ minBytesPerSecond, nowMs: nowMs(), movedBytes: 0 });
     const req = this.#req;
     const end = (): void => {
-      // node may report it although the reader of the last chunk has just paused the stream.
+      // node may report the end although #take has just paused the stream for the last chunk.
       if (!this.#isSinkBusy) this.#settle?.();
     };
     const { promise, resolve, reject } = Promise.withResolvers<void>();
@@ -130,9 +130,9 @@ export class BodyReader {
     else if (this.#pace?.isTooSlow(nowMs, this.#receivedBytes) === true) this.fail(new Refusal('requestTimeout'));
   }
 
-  /** Padding counts as pieces do: leading zeros and extensions of chunk sizes, for which the parser has no bound. */
+  /** Padding counts like pieces: leading zeros and extensions of chunk sizes, for which the parser has no bound. */
   #checkPieces(): void {
-    // What this read has brought and the parser has not come to yet looks like framing too.
+    // Bytes that this read has brought, and that the parser has not come to yet, look like framing too.
     const framingBytes = this.declaredBytes === undefined
       ? this.#req.socket.bytesRead - this.#bytesReadBefore - this.#receivedBytes - READ_BYTES
       : 0;
@@ -148,12 +148,12 @@ export class BodyReader {
     if (this.#failure !== undefined) return false;
     this.#pieces += 1;
     this.#receivedBytes += bytes.length;
-    // Most small bodies have only the first.
+    // Most small bodies have only this one piece.
     if (this.#pieces === 1 || bytes.length >= PIECE_BYTES) return this.#passOn() && this.#push(bytes);
     this.#surchargeBytes += PIECE_BYTES - bytes.length;
     const isFull = this.#small.length + bytes.length > READ_BYTES || this.#pieces > this.#maxPieces();
     if (isFull && !this.#passOn()) return false;
-    // With all that arrives in this turn of the event loop.
+    // Passed on together with all that arrives in this turn of the event loop.
     if (this.#small.length === 0) setImmediate(() => this.#passOn());
     this.#small.add(bytes);
     return this.#surchargeBytes < TURN_BYTES && this.#req.readableLength < this.#req.readableHighWaterMark;
@@ -172,7 +172,7 @@ export class BodyReader {
   }
 
   readonly #take = (bytes: Uint8Array): void => {
-    // Before the sink has them: it may give the memory back, and then there is no length to ask for.
+    // Counted before the sink has the bytes: it may give their memory back, and then their length is gone.
     this.#turnBytes += bytes.length + this.#surchargeBytes;
     this.#surchargeBytes = 0;
     try {
@@ -191,7 +191,7 @@ export class BodyReader {
     }
   };
 
-  /** Lets others have theirs when this turn is used up, and as many more as the pieces have cost. */
+  /** When this turn is used up, waits for the next one: once for each TURN_BYTES that the pieces have cost. */
   #nextTurn(): Promise<void> | undefined {
     if (this.#turnBytes < TURN_BYTES) return undefined;
     this.#turnBytes -= TURN_BYTES;
@@ -200,10 +200,10 @@ export class BodyReader {
   }
 }
 
-/** What SERVICE_MIN_TRANSFER_RATE is averaged over: how long a peer may pause altogether. */
+/** The time over which SERVICE_MIN_TRANSFER_RATE is averaged: how long a peer may pause altogether. */
 const ALLOWANCE_MS = 10_000;
 
-/** The slowest pace of a transfer: an allowance of time that time uses up, and moved bytes earn back up to a bound. */
+/** The slowest pace that is allowed: time uses up an allowance of time, and moved bytes earn it back up to a bound. */
 export class Pace {
   readonly #msPerByte: number;
   readonly #maxMs: number;
@@ -238,12 +238,12 @@ export class Pace {
 /** What may be moved in one turn: as much as the store reads or writes at once. */
 export const TURN_BYTES = 256 * KIB;
 
-/** One large transfer goes on in a turn of the event loop: many at once would keep all others waiting for seconds. */
+/** One large transfer at most goes on in a turn of the event loop: many would keep all others waiting for seconds. */
 export class Turns {
   readonly #waiting: (() => void)[] = [];
   #isTaken = false;
 
-  /** Resolves when the next TURN_BYTES may be moved. Undefined: at once, nobody has had this turn of the event loop. */
+  /** Resolves when the next TURN_BYTES may be moved. Undefined if that is now: this turn of the event loop is free. */
   wait(): Promise<void> | undefined {
     if (this.#isTaken) return new Promise((resolve) => this.#waiting.push(resolve));
     this.#isTaken = true;
@@ -251,7 +251,7 @@ export class Turns {
     return undefined;
   }
 
-  /** Whoever moves something should not go on for long. */
+  /** Whether others wait: then the transfer that has the turn should not go on for long. */
   areAwaited(): boolean {
     return this.#waiting.length > 0;
   }

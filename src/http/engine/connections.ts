@@ -1,5 +1,5 @@
-// The open connections: how many there may be, in all and of one client, whether each client takes what is written to
-// it, and how a connection is closed under an answer. Those in their TLS handshake count too. Does not speak HTTP.
+// The open connections: how many there may be, in all and of one client; whether each client takes what is written to
+// it; how a connection is closed after an answer. A connection in its TLS handshake counts too. Does not speak HTTP.
 
 import { Socket } from 'node:net';
 import type { Config } from '../../config/settings.ts';
@@ -9,29 +9,29 @@ import { Pace, Turns } from './body.ts';
 import { networkMatcher, plainAddress } from './head.ts';
 import { Connection, type Origin, type Peer } from './request.ts';
 
-/** What a client took is reported by a third of a send buffer (of up to 4 MiB): time saved up lasts until the next. */
+/** What a client took is reported by thirds of a send buffer (of up to 4 MiB): saved time must last until the next. */
 const MAX_ALLOWANCES = 3;
 
 /**
- * What a client may send in a second that TLS keeps to itself, beyond as much as it hands on. Records of one byte have
- * 22 around it; a KeyUpdate (RFC 8446 section 4.6.3) is nothing else, and as much work as kilobytes of content.
+ * How much TLS framing a client may send in a second, beyond as many bytes as its content has. A record of one byte has
+ * 22 bytes around it; a KeyUpdate (RFC 8446 section 4.6.3) is all framing, and as much work as kilobytes of content.
  */
 const MAX_FRAMING_BYTES = MIB;
 
-/** For so long who sent more is not admitted again: each new connection could begin with megabytes. */
+/** A client that sent more is not admitted again for this long: each new connection could begin with megabytes. */
 const BARRED_MS = 60_000;
 
 export class Connections {
-  /** As accepted: under TLS these carry what is encrypted. Each with the client that it counts for, if any. */
+  /** The sockets as accepted (under TLS they carry the encrypted bytes), each with the client it counts for, if any. */
   readonly #admitted = new Map<Socket, string | undefined>();
-  /** Those that HTTP is spoken on; without TLS the same sockets. */
+  /** The sockets that carry HTTP; without TLS they are the same ones. */
   readonly #bySocket = new Map<Socket, Connection>();
   readonly #countByClient = new Map<string, number>();
-  /** Of connections to cut off: the kernel may take a millisecond to free what it held for one. */
+  /** Connections are cut off in turns: the kernel may take a millisecond to free what it held for one. */
   readonly #turns = new Turns();
   readonly #config: Config;
   readonly #isTrustedProxy: ReturnType<typeof networkMatcher>;
-  /** The server listens on a unix socket: to be said before the first connection. */
+  /** Whether the server listens on a unix socket; to be set before the first connection. */
   peersAreLocal = false;
 
   constructor(config: Config) {
@@ -43,7 +43,7 @@ export class Connections {
     return this.#admitted.size;
   }
 
-  /** Not every socket without an address is a local one: a client of TCP that has gone already has none either. */
+  /** A socket without an address need not be a local one: a TCP client that has gone already has none either. */
   peerOf(socket: Socket): Peer {
     // Peers on a unix socket count as trusted proxies: file permissions decide who can connect.
     if (this.peersAreLocal) return { address: 'unix', isTrusted: true, tls: undefined };
@@ -65,14 +65,14 @@ export class Connections {
     return true;
   }
 
-  /** A proxy's connection counts for the client whose request it brought last; false when that has too many. */
+  /** A proxy's connection counts for the client whose request it brought last; false when that client has too many. */
   admitForwarded({ socket, peer }: Connection, { isForwarded, clientAddress }: Origin): boolean {
     const [own, most] = [belowOf(socket), this.#config.maxConnectionsPerClient];
     if (!isForwarded || most === 0 || !this.#admitted.has(own)) return true;
     const client = clientAddress === peer.address ? undefined : clientKey(clientAddress);
     this.#countFor(own, client);
     if (client === undefined || this.#countByClient.get(client)! <= most) return true;
-    // On one that is idle here the proxy may wait for the client to take its answer, from the kernel, for ever.
+    // Cuts off an idle one: on it the proxy may wait for ever for the client to take an answer that the kernel holds.
     const idle = [...this.#bySocket.values()].find(({ socket, requests }) => (
       requests.length === 0 && socket.writableLength === 0 && this.#admitted.get(belowOf(socket)) === client
     ));
@@ -88,7 +88,7 @@ export class Connections {
     this.#admitted.set(socket, client);
   }
 
-  /** HTTP begins on it. */
+  /** To be called when HTTP begins on the socket. */
   open(socket: Socket, peer: Peer): Connection {
     const connection = new Connection(socket, peer);
     this.#bySocket.set(socket, connection);
@@ -100,7 +100,7 @@ export class Connections {
     return this.#bySocket.get(socket);
   }
 
-  /** Ends connections whose client takes less than the minimum rate, or sends mere framing; once a second or so. */
+  /** Ends connections whose client is slower than the minimum rate or sends mere framing; called about every second. */
   check(nowMs: number): void {
     const { minTransferRate: minBytesPerSecond, maxConnectionsPerClient } = this.#config;
     for (const connection of this.#bySocket.values()) {
@@ -123,20 +123,20 @@ export class Connections {
     }
   }
 
-  /** By a reset: else the kernel would offer for minutes, uncounted, the megabytes that the client does not take. */
+  /** By a reset: else the kernel would hold for minutes, uncounted, the megabytes that the client does not take. */
   async #cutOff(socket: Socket): Promise<void> {
     await this.#turns.wait();
-    // One that has ended meanwhile may be refused (UV_EINVAL), and would then never be said to have closed.
+    // The reset of a socket that has ended meanwhile may fail (UV_EINVAL), and then `close` would never be emitted.
     if (this.peersAreLocal || socket.writableEnded) socket.destroy();
     else belowOf(socket).resetAndDestroy();
   }
 
-  /** Those never used, and those that node's `closeIdle` closes, unless their client is still to take an answer. */
+  /** Destroys unused connections, and those that `closeIdle` closes unless the client has yet to take an answer. */
   destroyIdle(closeIdle: () => void): void {
     const used = new Set([...this.#bySocket.keys()].filter(({ bytesRead }) => bytesRead > 0).map(belowOf));
     for (const socket of this.#admitted.keys()) if (!used.has(socket)) socket.destroy();
     const busy = [...this.#bySocket.values()].filter(({ requests }) => requests.length > 0);
-    // To node an answer is over once its end is written, however much of it waits here for the client.
+    // For node an answer is over once its end is written, however much of it still waits here for the client.
     for (const { socket } of busy) socket.destroy = () => socket;
     closeIdle();
     for (const { socket } of busy) Reflect.deleteProperty(socket, 'destroy');
@@ -146,22 +146,22 @@ export class Connections {
     for (const socket of this.#admitted.keys()) socket.destroy();
   }
 
-  /** Resolves when the sockets there are have closed, which is a little after node's server has let go of them. */
+  /** Resolves when all present sockets have closed, which is a little after node's server has let go of them. */
   async gone(): Promise<void> {
     const sockets = [...this.#admitted.keys(), ...this.#bySocket.keys()];
     await Promise.all(sockets.map((socket) => new Promise((resolve) => socket.once('close', resolve))));
   }
 }
 
-/** Under TLS the one that carries what is encrypted, which node keeps under a name that its types do not know. */
+/** Under TLS the socket with the encrypted bytes, which node keeps under a name that its types do not know. */
 function belowOf(socket: Socket & { readonly _parent?: Socket | null }): Socket {
   return socket._parent ?? socket;
 }
 
-/** Past bytes or time a connection is cut off; more sockets than these at a time are closed without lingering. */
+/** Past these bytes or this time a connection is cut off; sockets beyond `maxSockets` at a time do not linger. */
 const LINGER_BOUNDS = { maxBytes: 64 * MIB, maxMs: 5000, maxSockets: 64 };
 
-/** The lingering close (RFC 9112 section 9.6): to close at once would reset the connection under an unread answer. */
+/** The lingering close (RFC 9112 section 9.6): closing at once would reset the connection before the answer is read. */
 export class Lingering {
   readonly #bounds: typeof LINGER_BOUNDS;
   readonly #timers = new Map<Socket, NodeJS.Timeout>();
@@ -187,11 +187,11 @@ export class Lingering {
     this.#limit(socket);
     socket.end();
     socket.resume();
-    // After a pause it was the parser that made the handle read again; resume() alone takes the handle to be reading.
+    // After a pause the parser was what made the handle read again; resume() alone assumes that the handle is reading.
     socket._read(0);
   }
 
-  /** Makes node:http close the connection in this way, when it does so after the answer in progress. */
+  /** Makes node:http close the connection in this way, if it closes it after the answer in progress. */
   arm(socket: Socket): void {
     socket.destroySoon = () => this.close(socket);
   }

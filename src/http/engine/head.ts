@@ -7,13 +7,13 @@ import { parseAddress } from '../../core/callers.ts';
 import { Refusal } from '../../core/refusals.ts';
 import type { Form } from './body.ts';
 
-/** As many as common servers take, and what proxies add to the lines of their client. */
+/** As many as common servers take, plus the lines that proxies add to those of their client. */
 export const MAX_HEADER_LINES = 115;
 
 /** Refuses what node's parser lets through although RFC 9112 does not: nobody can tell where such a request ends. */
 export function checkForm(req: IncomingMessage, headers: HeaderLines, isFirstOfConnection: boolean): Form {
   const version = req.httpVersion;
-  // To look is a copy of the parser's buffer; and who speaks another protocol does so from the first request on.
+  // Looking copies the parser's buffer; and a client of another protocol speaks it from the first request on.
   const isDoubtful = isFirstOfConnection || version === '1.0';
   if ((version !== '1.1' && version !== '1.0') || (isDoubtful && isOtherProtocol(req))) {
     throw new Refusal('requestMalformed', { hint: 'use HTTP/1.1' });
@@ -23,7 +23,7 @@ export function checkForm(req: IncomingMessage, headers: HeaderLines, isFirstOfC
   return { declaredBytes: declaredLength(version, headers), expectsContinue: checkExpect(version, headers) };
 }
 
-/** RFC 9112 section 3.2. An empty one is for targets without an authority, and HTTP/1.0 had none yet. */
+/** RFC 9112 section 3.2. An empty Host is for targets without an authority, and HTTP/1.0 had no Host yet. */
 function checkHost(version: string, hosts: readonly string[]): void {
   const [host] = hosts;
   if (hosts.length > 1 || (host === undefined && version === '1.1')) throw new Refusal('hostInvalid');
@@ -34,7 +34,7 @@ function checkHost(version: string, hosts: readonly string[]): void {
 /** Bytes for the name of the protocol, and for line ends before the request. */
 const BYTES_AROUND = 64;
 
-/** RTSP or ICE, which node's parser takes for HTTP (RFC 9112 section 2.3). A head that is read in parts passes. */
+/** Whether it is RTSP or ICE, which node's parser takes for HTTP (RFC 9112 section 2.3). Misses heads read in parts. */
 function isOtherProtocol({ method, url, socket }: IncomingMessage): boolean {
   // Only the parser's buffer tells; node's types do not know of it.
   const { parser } = socket as { readonly parser?: { getCurrentBuffer?(): Buffer | undefined } };
@@ -43,7 +43,7 @@ function isOtherProtocol({ method, url, socket }: IncomingMessage): boolean {
   return read.startsWith(line) && /^(?:RTSP|ICE)\//.test(read.slice(line.length));
 }
 
-/** RFC 9112 section 6. That only one of the two headers is there, once, the parser checks. */
+/** RFC 9112 section 6. The parser checks that only one of the two headers is there, and only once. */
 function declaredLength(version: string, headers: HeaderLines): number | undefined {
   const encodings = headers.all('transfer-encoding');
   if (encodings.length === 0) return Number(headers.single('content-length') ?? 0);
@@ -89,7 +89,7 @@ export function parseTarget(method: string, target: string): Target {
 function splitTarget(target: string, authority: string | undefined): Target {
   const mark = target.indexOf('?');
   const path = mark === -1 ? target : target.slice(0, mark);
-  // A fragment is never sent (RFC 9110 section 7.1); whoever sends one means another path than we would read.
+  // A fragment is never sent (RFC 9110 section 7.1): a client that sends one means another path than we would read.
   if (path.includes('\\') || target.includes('#') || DOT_SEGMENT.test(path)) throw new Refusal('targetInvalid');
   return { path, query: mark === -1 ? '' : target.slice(mark + 1), authority };
 }
@@ -137,7 +137,7 @@ export function prefersText(accept: readonly string[]): boolean {
   return accept.length > 0 && outweighJson(accept, ['text/plain', 'text/*', '*/*']);
 }
 
-/** The same of text/html, which must be named, as every browser does: whoever takes `text/*` has text/plain in mind. */
+/** The same for text/html, which must be named, as every browser does: clients with `text/*` mean text/plain. */
 export function prefersHtml(accept: readonly string[]): boolean {
   return accept.some((line) => /text\/html/i.test(line)) && outweighJson(accept, ['text/html']);
 }
@@ -173,7 +173,7 @@ export function isWellFormedHost(text: string): boolean {
   return readHost(text) !== null;
 }
 
-/** A name or an address without brackets, and the port, behind the whole of it. */
+/** The whole text, then the name or the address without brackets, then the port; null if it is not well-formed. */
 function readHost(text: string): readonly string[] | null {
   const named = NAMED.exec(text);
   const read = named ?? BRACKETED.exec(text);
@@ -189,7 +189,7 @@ export function hostOf(address: string, port: number): string {
 
 const SERVICE_URL = /^(https?):\/\/([^/]+)((?:\/[A-Za-z0-9._~-]+)*)\/?$/;
 
-/** `url` without a slash at its end, and its parts; `host` without brackets. Undefined for what else URLs may be. */
+/** `url` without a slash at its end, and its parts; `host` without brackets. Undefined for any other form of URL. */
 export function parseServiceUrl(text: string) {
   const [, scheme, authority = '', prefix = ''] = SERVICE_URL.exec(text) ?? [];
   const [, host, port] = readHost(authority) ?? [];
@@ -202,7 +202,7 @@ export function parseServiceUrl(text: string) {
 export function plainAddress(text: string): string | undefined {
   if (isIPv4(text)) return text;
   const address = text.replace(/%[0-9A-Za-z.:-]+$/, '');
-  // Not by isIPv6 of node:net: its regular expression takes 8 ms to compile, at every start.
+  // isIPv6 of node:net is not used: its regular expression takes 8 ms to compile, at every start.
   if (!address.includes(':') || parseAddress(address) === undefined) return undefined;
   const canonical = new SocketAddress({ family: 'ipv6', address }).address;
   // RFC 4291 section 2.5.5.2, as inet_ntop writes it.
@@ -210,7 +210,7 @@ export function plainAddress(text: string): string | undefined {
   return isIPv4(mapped) ? mapped : canonical;
 }
 
-/** Whether an address in its plain form is in one of these blocks, which config/load.ts has checked; mapped as IPv4. */
+/** Whether an address in plain form (a mapped one as IPv4) is in one of these blocks, which config/load.ts checked. */
 export function networkMatcher(networks: readonly string[]): (address: string) => boolean {
   const list = new BlockList();
   for (const network of networks) {

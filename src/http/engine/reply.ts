@@ -1,5 +1,5 @@
 // An answer as handlers give it, and how it becomes bytes on a socket: head, framing, backpressure. Nothing else writes
-// answers. How slow a client may be is connections.ts.
+// answers. connections.ts decides how slow a client may be.
 
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
@@ -17,10 +17,10 @@ export type Handler = (request: Request) => Awaitable<Reply>;
 
 export interface Reply {
   readonly status: number;
-  /** Not Content-Length, Connection and Date: framing is the server's. */
+  /** Without Content-Length, Connection and Date, which the server sets: framing is its task. */
   readonly headers: Readonly<Record<string, string>>;
   readonly body: ReplyBody;
-  /** Browsers get it in a form of their own, where they do. */
+  /** Browsers get another form of it, where the service serves HTML. */
   readonly isNegotiated?: boolean;
   /** Why the service says no; for the metrics. */
   readonly refusal?: RefusalName;
@@ -64,7 +64,7 @@ export function refusalReply(refusal: Refusal, headers: Readonly<Record<string, 
   const { rate, retryAfterSeconds } = refusal.terms;
   const reply = jsonReply(REFUSALS[refusal.refusal].status, value, {
     ...(rate && rateHeaders(rate)),
-    // RFC 9110 section 15.5.2 wants one with every 401; no scheme is registered for either.
+    // RFC 9110 section 15.5.2 wants this header with every 401; no scheme is registered for either.
     ...(refusal.refusal === 'passwordRequired' && { 'WWW-Authenticate': 'X-Paste-Password' }),
     ...(refusal.refusal === 'identityRequired' && { 'WWW-Authenticate': 'Client-Certificate' }),
     // RFC 9110 section 10.2.3: a whole number; 0 would ask to come back at once.
@@ -98,13 +98,13 @@ export const COMMON_HEADERS = [
 /** Names and values in turn, as `writeHead` takes them. */
 const FLAT: readonly string[] = COMMON_HEADERS.flat();
 
-/** Given to the socket at a time, and seen to be taken: each wakes a client, who may take 8 s for one by default. */
-// Twice as much costs an eighth less of the processor, and takes 16 s then: a client has 10 s (Pace).
+/** Given to the socket at a time, then awaited. Each slice wakes the client, which may take 8 s for it by default. */
+// Twice as much costs an eighth less processor time, but could then take 16 s, and a client has 10 s (Pace).
 const SLICE_BYTES = 128 * KIB;
 
 export class ReplyWriter {
   readonly #server;
-  /** Of large answers: a turn of the event loop takes in one new connection and no more, so it must not take long. */
+  /** For large answers: a turn of the event loop accepts only one new connection, so it must not take long. */
   readonly #turns = new Turns();
   #ending: { readonly res: ServerResponse; readonly body: string | Uint8Array }[] = [];
 
@@ -112,7 +112,7 @@ export class ReplyWriter {
     this.#server = server;
   }
 
-  /** The client may have gone. Throws, or rejects, when the reply can't be written as it is, or not to its end. */
+  /** The client may have gone. Throws, or rejects, if the reply can't be written as it is, or not to its end. */
   write(request: Request, reply: Reply): void | Promise<void> {
     const { body, status } = reply;
     // RFC 9110 section 6.4.1.
@@ -139,7 +139,7 @@ export class ReplyWriter {
     const head = [...FLAT, 'X-Request-ID', request.id];
     for (const name in reply.headers) head.push(name, reply.headers[name]!);
     if (reply.isNegotiated === true && this.#server.servesHtml) head.push('Vary', 'Accept');
-    // RFC 9110 section 8.6: neither has a length, and so node ends a connection of HTTP/1.0. (A 304 might have one.)
+    // RFC 9110 section 8.6: 204 and 304 get no length, so node ends a connection of HTTP/1.0. (A 304 might have one.)
     if (reply.status !== 204 && reply.status !== 304) head.push('Content-Length', String(bytes));
     else if (res.req.httpVersionMinor === 0) request.beLast();
     // An answer before the end of the request must be the last one: what follows on the connection is no request.
@@ -147,14 +147,14 @@ export class ReplyWriter {
     if (request.state === 'last') head.push('Connection', 'close');
     res.writeHead(reply.status, head);
     request.status = reply.status;
-    // node ends a connection by itself too: the client said so, or asked for a 100 that it did not need.
+    // node also ends connections by itself: the client said so, or asked for a 100 that was not needed.
     if (!res.shouldKeepAlive) request.beLast();
     if (request.state === 'last') this.#server.lingering.arm(request.connection.socket);
   }
 
   /** Ends answers when all requests that arrived in this turn of the event loop have been taken up. */
   #endWithTurn(res: ServerResponse, body: string | Uint8Array): void {
-    // A write between them would wake the client, which costs more than a small answer; one of many finds it at work.
+    // A write between them would wake the client, which costs more than a small answer; many in a row wake it once.
     this.#ending.push({ res, body });
     if (this.#ending.length === 1) setImmediate(this.#endAll);
   }
@@ -163,7 +163,7 @@ export class ReplyWriter {
     const ending = this.#ending;
     this.#ending = [];
     for (const { res, body } of ending) {
-      // node has given all to the kernel when it calls back; it does not where the client has gone.
+      // node calls back when the kernel has all of the body; if the client has gone, it never does.
       res.end(body, 'latin1', typeof body === 'string' ? undefined : () => letGoOfBytes(body));
     }
   };
@@ -199,12 +199,12 @@ export class ReplyWriter {
   }
 }
 
-/** Asked anew after each wait. */
+/** A function, so that it is asked anew after each wait. */
 function isOver({ state }: Request): boolean {
   return state === 'over';
 }
 
-/** Resolves when the kernel has the slice, so that its memory may be used again, or nobody is left to write to. */
+/** Resolves when the kernel has the slice, whose memory may then be used again, or when the client has gone. */
 function writeSlice(request: Request, slice: Uint8Array, maxBytes: number): Promise<void> {
   request.sentBytes += slice.length;
   if (request.sentBytes > maxBytes) throw new RangeError(`the body has more than the ${maxBytes} bytes announced`);
@@ -214,7 +214,7 @@ function writeSlice(request: Request, slice: Uint8Array, maxBytes: number): Prom
   });
 }
 
-/** Bytes, or text of one character a byte where that is quicker: its length is that of the body either way. */
+/** Bytes, or text of one character per byte where that is quicker: either way its `length` is that of the body. */
 function wholeBody(body: Exclude<ReplyBody, StreamedBody>): string | Uint8Array {
   if (body === null) return '';
   if (typeof body === 'string') return Buffer.byteLength(body) === body.length ? body : wholeBody(Buffer.from(body));
@@ -222,7 +222,7 @@ function wholeBody(body: Exclude<ReplyBody, StreamedBody>): string | Uint8Array 
   return compact instanceof Uint8Array ? compact : compact.latin1;
 }
 
-/** At the end of an answer, which took so many ms. Never the path itself: the id of a paste is a capability. */
+/** Called at the end of an answer that took `ms`. It never gets the path itself: the id of a paste is a capability. */
 export type NoteAnswered = (answered: Pick<
   Request, 'id' | 'method' | 'route' | 'status' | 'sentBytes' | 'origin' | 'refusal'
 >, ms: number) => void;
@@ -238,7 +238,7 @@ export function answerRaw(
   const { status, headers, body } = refusalReply(new Refusal(refusal), allow === undefined ? {} : { Allow: allow });
   const text = String(body);
   const sentBytes = Buffer.byteLength(text);
-  // All of it is this server's own: nothing here needs checking or escaping.
+  // All values are the server's own, but for an id that requestIdOf has checked: nothing here needs escaping.
   const head = Object.entries({
     ...Object.fromEntries(COMMON_HEADERS), 'X-Request-ID': id, ...headers, 'Content-Length': sentBytes,
     Date: new Date(parts.clock.unixMs()).toUTCString(), Connection: 'close',

@@ -16,7 +16,7 @@ import {
 export interface Presented {
   /** Well-formed and allowed to count; null when there is none. */
   readonly fingerprint: string | null;
-  /** Of that fingerprint, in DER, where the whole of it was shown. */
+  /** The certificate of that fingerprint, in DER, where the whole certificate was shown. */
   readonly certificate?: Uint8Array | undefined;
 }
 
@@ -44,20 +44,20 @@ export const NO_ROUTE = '-';
 export class Connection {
   readonly socket: Socket;
   readonly peer: Peer;
-  /** `ending`: what arrives is ignored, for the answer of a `last` request, or `finalAnswer`, ends the connection. */
+  /** `ending`: what arrives is ignored, as the answer of a `last` request, or `finalAnswer`, ends the connection. */
   state: 'open' | 'ending' = 'open';
   /** In the order received. The first is being answered, the others wait for it. */
   readonly requests: Request[] = [];
-  /** Arrived while it was `ending`. */
+  /** How many requests arrived while it was `ending`. */
   ignoredRequests = 0;
-  /** Of requests that wait for their turns or are ignored: what they may take in memory. */
+  /** How much memory waiting and ignored requests may take. */
   waitingBytes = 0;
-  /** Answers what came after these and was no request itself. */
+  /** Answers what came after these requests and was not a request itself. */
   finalAnswer: (() => void) | undefined;
   hasAsked = false;
-  /** While something written waits for the client to take it: how fast it does. */
+  /** How fast the client takes what was written, while some of that waits for it. */
   outgoing: Pace | undefined;
-  /** Received of TLS itself, less what it handed on. */
+  /** Bytes of TLS framing received, less as many as the content that TLS handed on. */
   framingBytes = 0;
 
   constructor(socket: Socket, peer: Peer) {
@@ -78,7 +78,7 @@ export class Connection {
 export interface RequestParts {
   readonly config: Config;
   readonly clock: Clock;
-  /** For requests that present no X-Request-ID. */
+  /** For requests that present no X-Request-ID, or an unsafe one. */
   readonly newUuid: () => string;
   readonly transfers: BodyTransfers;
   /** Which headers are believed; http/forwarded.ts. */
@@ -95,7 +95,7 @@ export class Request {
   readonly origin: Origin;
   readonly startedMs: number;
   readonly body: RequestBody = NO_BODY;
-  /** Its form is refused, whatever it asks for. */
+  /** Set when its form is refused, whatever it asks for. */
   readonly malformed: Refusal | undefined;
   /** `last`: its answer ends the connection. `over`: its answer has been written, or the client has gone. */
   state: 'open' | 'last' | 'over' = 'open';
@@ -103,9 +103,9 @@ export class Request {
   wake: (() => void) | undefined;
   /** The pattern of its path, such as `/{id}/raw`. */
   route: string = NO_ROUTE;
-  /** The value of the `{name}` in that, well-formed; empty where there is none. */
+  /** The value of the `{name}` in the route, well-formed; empty where there is none. */
   parameter = '';
-  /** Of the answer; 0 before there is one. */
+  /** The status of the answer; 0 before there is one. */
   status = 0;
   refusal: RefusalName | undefined;
   sentBytes = 0;
@@ -129,7 +129,7 @@ export class Request {
       ignoreBody(req);
     }
     connection.hasAsked = true;
-    // node drops what came in one read after an Upgrade that nobody takes: what follows may be the middle of a request.
+    // After an Upgrade that nobody takes node drops the rest of the read: what follows may be the middle of a request.
     if (this.malformed !== undefined || this.headers.all('upgrade').length > 0) this.beLast();
   }
 
@@ -148,8 +148,8 @@ export class Request {
   }
 
   /**
-   * `https://host/prefix`, without a slash at its end, for text: as the client has it, if that is well-formed, with
-   * the address that it connected to in place of any other host.
+   * `https://host/prefix`, without a slash at its end, to be put into text. The host is as the client named it if that
+   * is well-formed, or else the address that it connected to.
    */
   get publicUrl(): string {
     const { socket: { localAddress, localPort }, peer } = this.connection;
@@ -162,7 +162,7 @@ export class Request {
     return `${proto === 'http' || proto === 'https' ? proto : scheme}://${host}${this.#parts.config.urlPrefix}`;
   }
 
-  /** Proxies that append put their own finding last; undefined when it is absent, or not believed. */
+  /** The last value, since proxies that append put their own finding last; undefined when absent or not believed. */
   #forwarded(name: string): string | undefined {
     return this.origin.isForwarded ? this.headers.all(name).at(-1)?.split(',').at(-1)?.trim() : undefined;
   }
@@ -195,14 +195,14 @@ export function checkSite(request: Request): void {
   if (!isOwn) throw new Refusal('crossSite');
 }
 
-/** Refuses what a browser fetches in advance, or for a page of another site that embeds it, and whoever has gone. */
+/** Refuses what a browser fetches in advance or embeds in a page of another site; throws if the client has gone. */
 export function checkAsked({ headers, state }: Request): void {
   if (state === 'over') throw new ClientGoneError('the client broke off');
   const isPart = headers.all('sec-fetch-site').some(isForeign) && headers.all('sec-fetch-dest').join() !== 'document';
   if (isPart || headers.all('sec-purpose').length > 0) throw new Refusal('crossSite');
 }
 
-/** By host and port. What arrives as plain HTTP may have been HTTPS up to a proxy that does not say so. */
+/** Compares host and port. What arrives as plain HTTP may have been HTTPS up to a proxy that does not say so. */
 function isOriginOf(origin: string, ownUrl: string): boolean {
   const page = parseServiceUrl(origin);
   return [ownUrl, ownUrl.replace(/^http:/, 'https:')].map(parseServiceUrl).some((own) => (

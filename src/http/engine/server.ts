@@ -19,13 +19,13 @@ import {
   checkSite, type Connection, ignoreBody, type Peer, type Presented, Request, type RequestParts,
 } from './request.ts';
 
-/** Of a known path: the methods that it takes, and the handler of this one, if it is among them. */
+/** What a known path takes: its methods in `allow`, and the handler of the method asked for, if it is one of them. */
 export interface Match extends Readonly<Pick<Request, 'route' | 'parameter'>> {
   readonly allow: string;
   readonly handler: Handler | undefined;
 }
 
-/** What makes it HTTPS; http/tls.ts. */
+/** Makes the server speak HTTPS; see http/tls.ts. */
 export interface TlsTermination {
   createServer(options: ServerOptions): Server;
   presentedBy(socket: TLSSocket): Presented;
@@ -33,9 +33,9 @@ export interface TlsTermination {
 }
 
 export interface HttpServerOptions extends Pick<RequestParts, 'config' | 'clock' | 'trust' | 'newUuid'> {
-  /** Of the raw path, or of `*`, which takes all that some path does (OPTIONS). Refuses a path that is not known. */
+  /** Looks up a raw path, or `*` (OPTIONS), which takes every method that some path takes. Refuses an unknown path. */
   readonly match: (method: string, path: string) => Match;
-  /** The refusal that an error of a handler stands for; undefined for what is unexpected. */
+  /** The refusal that an error of a handler stands for; undefined for an unexpected error. */
   readonly refusalOf: (error: unknown) => Refusal | undefined;
   readonly refusalPage: (request: Request, reply: Reply) => Promise<Reply>;
   readonly noteAnswered: NoteAnswered;
@@ -49,17 +49,17 @@ const CHECK_MS = 1000;
 
 const MAX_HEADER_BYTES = 16 * KIB;
 
-/** No client sends so many requests ahead of their answers, or so much; all of it is memory until their turns come. */
+/** No client pipelines this many requests, or this many bytes; they all stay in memory until their turn comes. */
 const MAX_PIPELINED = 100;
 const MAX_PIPELINED_BYTES = 256 * KIB;
 
-/** Given twice, nobody can say which one was meant, so that is refused also where none would count. */
+/** A repeat of any of these is refused, even where the header would not count: nobody can say which one was meant. */
 const ONCE = 'x-pow-token x-pow-solution x-expiry x-burn-after-read x-paste-password x-remove-password'.split(' ');
 
-/** For the log, as others write it: the client went away before it had an answer. It is never sent. */
+/** For the log, as other servers write it: the client went away before it had an answer. It is never sent. */
 const CLIENT_GONE_STATUS = 499;
 
-/** A server without requests in flight must have stopped within a second: how often it looks for idle connections. */
+/** How often a stopping server looks for idle connections: without requests in flight it must stop within a second. */
 const STOP_CHECK_MS = 250;
 const STOP_LINGER_MS = 500;
 
@@ -84,16 +84,16 @@ export class HttpServer {
     takeConnections(this.#parts, this.node);
   }
 
-  /** Rejects with ListeningError. A unix socket has its path for a host, 0 for a port, and the URL `unix:PATH`. */
+  /** Rejects with ListeningError. For a unix socket `host` is its path, `port` is 0 and `url` is `unix:PATH`. */
   async listen(place: ListeningPlace) {
     const { connections, clock, log, tls, checkIntervalMs = CHECK_MS } = this.#parts;
     await listenAt(this.node, place);
-    // Such as EMFILE when a connection can't be accepted: the next one may be.
+    // Such as EMFILE: this connection can't be accepted, but the next one may be.
     this.node.on('error', ({ message }) => {
       log({ level: 'error', logger: 'http', event: 'accepting failed', details: { error: message } });
     });
     this.#checks = setInterval(() => connections.check(clock.monotonicMs()), checkIntervalMs);
-    // Of a unix socket that it has not made itself, node does not know the path.
+    // node does not know the path of a unix socket that it has not made itself.
     const bound = this.node.address() ?? '(inherited)';
     connections.peersAreLocal = typeof bound === 'string';
     if (typeof bound === 'string') return { host: bound, port: 0, url: `unix:${bound}` };
@@ -134,7 +134,7 @@ function createNodeServer({ config, checkIntervalMs = CHECK_MS, tls }: HttpServe
     optimizeEmptyRequests: true,
   };
   const server = tls === undefined ? createServer(options) : tls.createServer(options);
-  // An older node drops the lines past it without a word, those of trailers too: one too many must still be seen.
+  // An older node silently drops lines past this count, in trailers too: one line too many must still be seen.
   server.maxHeadersCount = MAX_HEADER_LINES + 1;
   // A client that has sent its request and closed its side still gets the answer; node's types do not know this switch.
   return Object.assign(server, { httpAllowHalfOpen: true });
@@ -173,7 +173,7 @@ function takeConnections(parts: ServerParts, server: Server): void {
   };
 
   server.on('connection', (socket: Socket) => {
-    // Whatever befalls a socket ends in its `close`.
+    // Nothing to do: `close` follows every error of a socket.
     socket.on('error', () => {});
     const peer = connections.peerOf(socket);
     const isAdmitted = connections.admit(socket, peer);
@@ -190,22 +190,22 @@ function takeConnections(parts: ServerParts, server: Server): void {
 
   server.on('secureConnection', (socket: TLSSocket) => {
     socket.on('error', () => {});
-    // As for plain HTTP; who closes its side in the middle of a handshake has gone.
+    // As for plain HTTP. (A client that closes its side in the middle of the handshake counts as gone.)
     socket.allowHalfOpen = true;
     open(socket, { ...connections.peerOf(socket), tls: tls.presentedBy(socket) });
   });
   server.on('tlsClientError', (error: Error, socket: TLSSocket) => {
     socket.destroy();
     const code = codeOf(error);
-    // A peer that leaves without a word is no failure: those who look whether the port is open do.
+    // A peer that just disconnects is no failure: whatever checks whether the port is open does that.
     if (code !== 'ECONNRESET') tls.noteFailure(code);
   });
 }
 
-/** Carries out those of a connection one after another: RFC 9112 section 9.3.2 has it so when one of them is unsafe. */
+/** Requests of a connection run one after another: RFC 9112 section 9.3.2 requires it when one of them is unsafe. */
 function receive(parts: ServerParts, connection: Connection, req: IncomingMessage, res: ServerResponse): void {
   const { state, requests, socket } = connection;
-  // node keeps those too that are ignored, and their trailers, for as long as the connection is open.
+  // node keeps ignored requests too, and their trailers, for as long as the connection is open.
   if (requests.length + connection.ignoredRequests >= MAX_PIPELINED) return void socket.destroy();
   if (state === 'ending') {
     connection.ignoredRequests += 1;
@@ -233,7 +233,7 @@ function headBytes({ url = '', rawHeaders }: IncomingMessage): number {
   return rawHeaders.reduce((sum, { length }) => sum + length + 64, url.length);
 }
 
-/** From the reply to its end on the socket; whatever fails on that way is refused. */
+/** Makes the reply and sends it to its end; a failure at any point goes to `refuse`. */
 function answer(parts: ServerParts, request: Request, make = (): Awaitable<Reply> => replyTo(parts, request)): void {
   try {
     const sent = andThen(make(), (reply) => send(parts, request, reply));
@@ -263,13 +263,13 @@ function replyTo({ match, connections }: ServerParts, request: Request): Awaitab
 function send({ refusalPage, writer }: ServerParts, request: Request, reply: Reply): Awaitable<void> {
   request.refusal = reply.refusal;
   if (reply.refusal === undefined || !request.prefersHtml) return writer.write(request, reply);
-  // If there is no page, the refusal itself is an answer too.
+  // If the page can't be made, the refusal itself is the answer.
   return refusalPage(request, reply).catch(() => reply).then((page) => writer.write(request, page));
 }
 
-/** Answers with the refusal that the error stands for. Half an answer can only be broken off. */
+/** Answers with the refusal that the error stands for. An answer that has begun can only be broken off. */
 function refuse(parts: ServerParts, request: Request, error: unknown): void {
-  // What failed on the way out of a scope hides why it was left, which is what the client is told.
+  // An error on the way out of a scope hides the error that ended the scope, and the client is told the latter.
   let cause = error;
   for (; cause instanceof SuppressedError; cause = cause.suppressed) logFailure(parts, request, cause.error);
   const refusal = logFailure(parts, request, cause);
@@ -278,7 +278,7 @@ function refuse(parts: ServerParts, request: Request, error: unknown): void {
   else answer(parts, request, () => refusalReply(refusal ?? new Refusal('internal')));
 }
 
-/** Gives the refusal that the error stands for, and logs what is more than that. */
+/** Gives the refusal that the error stands for. Logs an error that is neither that refusal nor a client that left. */
 function logFailure(parts: ServerParts, request: Request, error: unknown): Refusal | undefined {
   const refusal = parts.refusalOf(error);
   if (error !== refusal && !(error instanceof ClientGoneError)) {
@@ -319,17 +319,17 @@ function end({ clock, noteAnswered }: ServerParts, request: Request): void {
   noteAnswered(request, clock.monotonicMs() - request.startedMs);
 }
 
-/** Of node's parser, whose own words `reason` is, or of its timer. */
+/** An error of node's parser, with the parser's own words in `reason`, or of node's timer. */
 type ClientError = Error & { readonly code?: string; readonly reason?: string };
 
-/** Answers in our form, after the requests before it. Of several that node reports for one socket the first counts. */
+/** Answers in our form, after the requests before it. If node reports several for one socket, the first counts. */
 function handleClientError(parts: ServerParts, connection: Connection, error: ClientError): void {
   const { socket, requests } = connection;
-  // The client said that its last request was the last one: the answer ends the connection. It does so by itself unless
-  // that was said in a trailer, which node's parser obeys, and node's response, written for the head, knows nothing of.
+  // The client said that its previous request was its last, so that answer ends the connection. It does so by itself,
+  // unless the client said it in a trailer: node's parser obeys trailers, but node's response knows only the head.
   if (error.code === 'HPE_CLOSED_CONNECTION') return connection.endWith(() => socket.destroySoon());
   const refusal = refusalOfClientError(error);
-  // A connection opened in advance: a 408 nobody asked for could be taken for the answer to a request on its way.
+  // A connection opened in advance gets no 408: the client could take it for the answer to a request on its way.
   const wasNeverUsed = error.code === 'ERR_HTTP_REQUEST_TIMEOUT' && socket.bytesRead === 0;
   const body = requests.at(-1)?.body;
   if (refusal === undefined || wasNeverUsed) socket.destroy();
@@ -347,11 +347,11 @@ function refusalOfClientError({ code = '', reason = '' }: ClientError): RefusalN
   return code.startsWith('HPE_') ? 'requestMalformed' : undefined;
 }
 
-/** Half-sent requests are still timed out meanwhile: `close` of node:http would end that, that of node:net does not. */
+/** Calls `close` of node:net, since that of node:http would stop the timer that still ends half-sent requests. */
 async function stop(server: Server, { connections, lingering, config }: ServerParts): Promise<void> {
   const closed = new Promise((resolve) => NetServer.prototype.close.call(server, resolve));
   lingering.hurry(STOP_LINGER_MS);
-  // Not sooner: whoever is about to send on an idle connection could not know better, and each answer now ends its own.
+  // Not at once: a client may be about to send on an idle connection. Each answer now ends its connection anyway.
   using _idle = setInterval(() => connections.destroyIdle(() => server.closeIdleConnections()), STOP_CHECK_MS);
   using _grace = setTimeout(() => {
     connections.destroyAll();

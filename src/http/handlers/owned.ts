@@ -1,4 +1,4 @@
-// The routes of what owners, the admin and who shows a delete token do with pastes: the rules are pastes/owned.ts.
+// The routes for what owners, the admin and holders of a delete token do with pastes; the rules are pastes/owned.ts.
 
 import type { Caller } from '../../core/callers.ts';
 import { Refusal } from '../../core/refusals.ts';
@@ -16,10 +16,10 @@ import { evaluatePreconditions, offerOf } from './pastes.ts';
 export async function updatePaste(parts: Parts, request: Request): Promise<Reply> {
   const { headers } = request;
   const offer = await offerOf(parts, request);
-  // There is no default to fall back on.
+  // An update has no default expiry to fall back on.
   const isExpiryInvalid = offer.requestedTtlSeconds === undefined && headers.single('x-expiry') !== undefined;
   if (isExpiryInvalid) throw new Refusal('expiryInvalid');
-  // Stored all the same, it could be read more than once.
+  // If the content were stored all the same, it could be read more than once.
   const isToBurn = saysYes(headers, 'x-burn-after-read');
   if (isToBurn) throw new Refusal('requestMalformed', { hint: 'only a new paste can burn: POST / makes one' });
   const { paste, rate } = await owned.updatePaste(parts, {
@@ -38,7 +38,7 @@ export async function deletePaste(parts: Parts, request: Request): Promise<Reply
 
 function targetOf(request: Request, caller: Caller): owned.Target {
   const { parameter: id, headers, origin: { clientAddress } } = request;
-  // `*` means whatever is there: others may have changed it by then (RFC 9110 section 13.1.1).
+  // `*` means whatever is there, also when others change it meanwhile (RFC 9110 section 13.1.1).
   const isConditional = headers.all('if-none-match').length > 0 || headers.all('if-match').some((tags) => tags !== '*');
   const meantContent = (paste: Paste): string => {
     if (evaluatePreconditions(request, paste) === 'unmodified') throw new Refusal('preconditionFailed');
@@ -50,7 +50,7 @@ function targetOf(request: Request, caller: Caller): owned.Target {
 export async function listPastes(parts: Parts, request: Request): Promise<Reply> {
   const caller = await parts.identity.callerOf(request.origin);
   const { query, origin: { clientAddress } } = request;
-  // As GET /audit: who may not ask is told that first, and not what is wrong with the question.
+  // As for GET /audit: a caller who may not ask is told that first, and not what is wrong with the query.
   const owner = owned.ownerListed(caller, single(query, 'all') === '1');
   const asked = page(query, { fallback: 100, maximum: 1000 });
   const filter = { ...timeBounds(query), typeGlob: typeGlob(query), owner };

@@ -1,5 +1,5 @@
 // The pages of pastes: GET /{id} of a browser, and POST /{id} of the two forms there. Loaded with the first of them, so
-// that nothing here is on the way of what programs ask. What the pages say is page.ts.
+// that requests of programs need nothing of this. What the pages say is in page.ts.
 
 import { type CompactBytes, compactBytes, TEXT_TYPE } from '../../core/content.ts';
 import { orUndefined } from '../../core/events.ts';
@@ -22,7 +22,7 @@ const AT_ONCE_BYTES = 4 * KIB;
 
 const PIECE_BYTES = 2 * KIB;
 
-/** One piece of all long pages is made in a turn of the event loop: one of each would hold others up for seconds. */
+/** All long pages together make one piece in a turn of the event loop: one of each would hold others up for seconds. */
 const turns = new Turns();
 
 /** GET and HEAD /{id}. Never burns, and lets go of content that it does not show. */
@@ -35,13 +35,13 @@ export function showPaste(parts: Parts, request: Request): Awaitable<Reply> {
   });
 }
 
-/** POST /{id}: limited and refused as GET of the content is, and like that it burns, but only with `reveal`. */
+/** POST /{id}: limited and refused like GET of the content. It burns the paste like GET, but only with `reveal`. */
 export async function answerForm(parts: Parts, request: Request): Promise<Reply> {
   requireWholeContent(request.headers);
   await countLookup(parts, request);
   const form = Buffer.from(await wholeBody(request.body, MAX_FORM_BYTES));
   const { password, reveal } = readForm(form.toString('latin1'));
-  // Blanks at its ends are no part of a password: HTTP takes them from the header that sets it.
+  // Blanks at its ends are not part of a password: HTTP strips them from the header that sets it.
   const lookup = { ...lookupOf(request), password: /[^ \t](?:.*[^ \t])?/s.exec(password ?? '')?.[0] };
   const opened = await pastes.openPaste(parts, lookup, reveal === undefined ? 'look' : 'read');
   const isKept = reveal === undefined && opened.paste.burnAfterRead;
@@ -58,7 +58,7 @@ async function factsReply(parts: Parts, request: Request, opened: pastes.OpenedP
   return { status: 200, headers: UNLISTED_HEADERS, body };
 }
 
-/** What someone has asked to read: text as a page, if it is all there, anything else to be saved. */
+/** The answer to someone who asked to read: text as a page, if all of it fits there, anything else to be saved. */
 async function readReply(parts: Parts, request: Request, opened: pastes.OpenedPaste): Promise<Reply> {
   const { paste } = opened;
   const burned = paste.burnAfterRead ? { 'X-Burn-After-Read': 'true' } : {};
@@ -85,7 +85,7 @@ async function longTextReply(opened: pastes.OpenedPaste, left: string, request: 
   using held = new DisposableStack();
   held.defer(() => pastes.release(opened));
   const pieces = (): AsyncGenerator<Uint8Array> => pagePieces(opened, left);
-  // Every answer says how long it is, so it is made twice: to keep it would take megabytes for each slow reader.
+  // Every answer says how long it is, so the page is made twice: keeping it would take megabytes for each slow reader.
   let bytes = 0;
   for await (const { length } of pieces()) {
     if (request.state === 'over') throw new ClientGoneError('the client broke off');
@@ -99,7 +99,7 @@ async function longTextReply(opened: pastes.OpenedPaste, left: string, request: 
 async function* pagePieces(opened: pastes.OpenedPaste, left: string): AsyncGenerator<Uint8Array> {
   const [top, bottom] = textPage(opened.paste, left);
   const lines = new NumberedLines();
-  // Of a text that is cut off in the middle of a character, that is left out.
+  // Where a text is cut off in the middle of a character, that character is left out.
   const utf8 = new TextDecoder('utf-8', { ignoreBOM: true });
   yield Buffer.from(top.text);
   for await (const bytes of contentPieces(opened, Math.min(opened.paste.size, SHOWN_BYTES))) {
@@ -120,8 +120,8 @@ function bytesOf(content: CompactBytes): Uint8Array {
   return 'latin1' in content ? Buffer.from(content.latin1, 'latin1') : content;
 }
 
-// Pages of small texts that were made lately, since making one takes as long as the rest of its answer. One is good for
-// as long as its paste is in memory, and what it says of its expiry stays true.
+// Recent pages of small texts are kept, since making one takes as long as the rest of its answer. A page is good for as
+// long as its paste is in memory and what it says of the expiry stays true.
 
 const MAX_KEPT_BYTES = 8 * MIB;
 
@@ -158,7 +158,7 @@ async function isSealed(opened: pastes.OpenedPaste): Promise<boolean> {
 /** Room for the longest password with each of its bytes escaped. */
 const MAX_FORM_BYTES = 16 * KIB;
 
-/** As browsers write it (https://url.spec.whatwg.org/#concept-urlencoded-serializer), and strictly so. */
+/** A form as browsers write it (https://url.spec.whatwg.org/#concept-urlencoded-serializer), and nothing else. */
 const FORM = /^(?:[!-%'-<>-~]+=[!-%'-<>-~]*(?:&(?=.)|$))*$/;
 
 /** Refuses bytes that a browser would have escaped, and escapes that are not those of UTF-8. */

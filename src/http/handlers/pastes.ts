@@ -1,5 +1,5 @@
-// The routes of pastes: from a request to the rules of pastes/pastes.ts, and from what they give to a reply. Those of
-// what owners do are owned.ts, which is loaded with the first such request, as pages.ts is with the first page.
+// The routes of pastes: from a request to the rules of pastes/pastes.ts, and from what they give to a reply. What
+// owners do is in owned.ts, which is loaded with the first such request, as pages.ts is with the first page.
 
 import { type CompactBytes, partOf } from '../../core/content.ts';
 import { Refusal } from '../../core/refusals.ts';
@@ -32,7 +32,7 @@ export function pasteHandlers(parts: Parts) {
   } satisfies Partial<Handlers>;
 }
 
-/** `curl -F file=@x` sends more than the file, and what is sent is what is stored. */
+/** `curl -F file=@x` sends more than the file, and all that is sent is stored. */
 const FORM_HINT = 'this is multipart/form-data: use --data-binary @FILE or -T FILE';
 
 async function createPaste(parts: Parts, request: Request): Promise<Reply> {
@@ -53,7 +53,7 @@ async function createPaste(parts: Parts, request: Request): Promise<Reply> {
   return jsonReply(201, presentCreated(paste, submission.requestedTtlSeconds !== undefined), replyHeaders);
 }
 
-/** What POST and PUT say alike of the content that they bring. */
+/** What both POST and PUT say about the content that they bring. */
 export async function offerOf({ identity }: Parts, request: Request): Promise<Offer> {
   const { headers, body: { pipe: source, declaredBytes }, origin, origin: { clientAddress } } = request;
   requireWholeContent(headers);
@@ -70,7 +70,7 @@ function getPaste(parts: Parts, request: Request): Awaitable<Reply> {
   return andThen(describe(parts, request), metadataReply);
 }
 
-/** What POST of anything else than a form of a page is answered: this path takes no other. */
+/** For the answer to a POST of anything but the form of a page: this path takes no other POST. */
 const FORMS_ONLY = { Allow: allowOf(ROUTES.filter(({ path }) => path === '/{id}')) };
 
 function answerForm(parts: Parts, request: Request): Awaitable<Reply> {
@@ -85,7 +85,7 @@ function getRaw(parts: Parts, request: Request): Awaitable<Reply> {
   return request.prefersHtml ? andThen(reply, withCharset) : reply;
 }
 
-/** Browsers garble what is not ASCII unless they are told; for others the type stays as it is stored. */
+/** Browsers garble text beyond ASCII unless they are told the charset; others get the type as it is stored. */
 export function withCharset(reply: Reply): Reply {
   const type = reply.headers['Content-Type'] ?? '';
   if (!type.startsWith('text/')) return reply;
@@ -100,7 +100,7 @@ function rawReply(parts: Parts, request: Request): Awaitable<Reply> {
     try {
       return (reply = opened.paste.burnAfterRead ? wholeReply(opened) : conditionalReply(request, opened));
     } finally {
-      // A body that is streamed has the content, and closes it.
+      // A streamed body holds the content, and closes it itself.
       if (!(reply?.body instanceof StreamedBody)) pastes.release(opened);
     }
   });
@@ -147,7 +147,7 @@ function conditionalReply(request: Request, opened: pastes.OpenedPaste): Reply {
   return { ...head, status: 206, headers: partHeaders, body: bodyOf(opened, range.start, range.end) };
 }
 
-/** Refuses what If-Match does not name (RFC 9110 section 13.1.1); `unmodified` is what If-None-Match does (13.1.2). */
+/** Refuses if If-Match does not name it (RFC 9110 section 13.1.1); `unmodified` if If-None-Match does (13.1.2). */
 export function evaluatePreconditions({ headers }: Request, paste: Paste): 'met' | 'unmodified' {
   const etag = etagOf(paste);
   const isMeant = headers.all('if-match').length === 0 || namesEtag(headers, 'if-match', etag);
@@ -166,7 +166,7 @@ export function bodyOf(opened: pastes.OpenedPaste, start = 0, end = opened.paste
 }
 
 // Answers that are the same for everybody who may read a paste are made once for as long as the store keeps the paste
-// in memory: until then a paste that is found again is the same object.
+// in memory: during that time every lookup of the paste finds the same object.
 
 export const metadataReply = onceForEach((paste: Paste) => (
   { ...jsonReply(200, presentMetadata(paste)), isNegotiated: true }
@@ -174,21 +174,21 @@ export const metadataReply = onceForEach((paste: Paste) => (
 
 export const contentReply = onceForEach((paste: Paste, body: CompactBytes) => ({ ...contentHead(paste), body }));
 
-/** What GET says of the whole content, without its body: so does HEAD. Images and text are shown, by the contract. */
+/** Status and headers that GET of the whole content has, and HEAD. Images and text are shown, by the contract. */
 export function contentHead(paste: Paste): Omit<Reply, 'body'> {
   const headers = {
     'Content-Type': paste.mimeType,
     'Content-Disposition': /^(?:image|text)\//.test(paste.mimeType) ? 'inline' : `attachment; filename="${paste.id}"`,
   };
   const digest = Buffer.from(paste.sha256, 'hex').toString('base64');
-  // What burns has no validator, as nobody asks twice, and no digest: guesses at it could be tried by HEAD, unnoticed.
+  // A paste that burns has no validator, as nobody asks twice, and no digest: HEAD would test guesses at it unnoticed.
   const others = paste.burnAfterRead
     ? { 'Accept-Ranges': 'none', 'X-Burn-After-Read': 'true' }
     : { 'Accept-Ranges': 'bytes', ETag: etagOf(paste), 'Repr-Digest': `sha-256=:${digest}:` };
   return { status: 200, headers: { ...headers, ...others }, isNegotiated: isText(paste) };
 }
 
-/** Its type is negotiated, by its charset. */
+/** Such a type is negotiated: browsers get it with a charset. */
 function isText({ mimeType }: Paste): boolean {
   return mimeType.startsWith('text/');
 }

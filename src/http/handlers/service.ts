@@ -24,7 +24,7 @@ const CLIENT_HEADERS = {
   'Content-Disposition': 'inline; filename="pastec"',
 };
 
-/** `whyClosed` says why nobody can register; undefined when one can. */
+/** `whyClosed` says why nobody can register; undefined when callers can. */
 export function serviceHandlers(parts: Parts, whyClosed: () => Promise<string | undefined>, isStopping: () => boolean) {
   const script = readClientScript();
   return {
@@ -64,7 +64,7 @@ function index(parts: Parts, unavailable: string | undefined, publicUrl: string)
   return {
     version: VERSION,
     endpoints,
-    // By the work of those who may store here at all.
+    // By the work that is asked of those who may store here at all.
     usage: usage(publicUrl, ((config.createBy === 'trusted' && work.trusted) || work.paste).enabled, config),
     client: clientLines(publicUrl, registration),
     tiers,
@@ -75,14 +75,14 @@ function index(parts: Parts, unavailable: string | undefined, publicUrl: string)
   };
 }
 
-/** Undefined where whoever does the work is registered. */
+/** Undefined where everyone who does the work is registered. */
 function registrationTerms({ registerBy }: Config, unavailable: string | undefined) {
   if (unavailable !== undefined) return { available: false, hint: unavailable };
   if (registerBy === 'open') return undefined;
   return { available: true, invitation_required: true, hint: INVITATION_NEEDED };
 }
 
-/** Bytes, seconds, requests in a window of seconds; no rate is null. Flat, so that a shell can take it apart. */
+/** Bytes, seconds, requests in a window of seconds; null means no limit. Flat, so that a shell can take it apart. */
 function tierLimits(config: Config, tier: Tier) {
   const caller = { tier, fingerprint: null };
   return {
@@ -110,7 +110,7 @@ function proofOfWork({ config, challenges }: Parts) {
 function usage(url: string, asksForWork: boolean, config: Config): Record<string, string> {
   const { requireBinary, minBytes, minEntropyBits, minEntropyBytes, maxAnonBytes } = config;
   const isHelloTaken = minBytes <= 6 && (minEntropyBits === 0 || minEntropyBytes > 6);
-  // So many random bytes lack some 184 / bytes of the 8 bits that each could have: half of what they may lack.
+  // Each of so many random bytes falls some 184 / bytes short of 8 bits of entropy: half of what it may fall short.
   const bytes = Math.max(minBytes, Math.floor(Math.min(maxAnonBytes / 2, Math.max(4096, 368 / (8 - minEntropyBits)))));
   const sample = isHelloTaken ? 'echo hello' : `head -c ${bytes} /dev/urandom`;
   return {
@@ -139,7 +139,7 @@ function clientLines(url: string, registration: ReturnType<typeof registrationTe
   };
 }
 
-/** Who asks matters only where trusted callers have challenges of their own. */
+/** The caller is looked up only where trusted callers have challenges of their own. */
 function getChallenge({ config, challenges, identity }: Parts, request: Request): Awaitable<Reply> {
   return andThen(config.powTrustedBits === '' ? ANONYMOUS : identity.callerOf(request.origin), (caller) => {
     const purpose = challenges.purposeFor(caller);
@@ -152,7 +152,7 @@ function getChallenge({ config, challenges, identity }: Parts, request: Request)
 /** RFC 9116 wants less than a year. */
 const SECURITY_TEXT_DAYS = 180;
 
-/** The same all day. Canonical is for https alone (section 2.5.2). */
+/** The text is the same all day. Canonical is for https alone (section 2.5.2). */
 function securityText({ config: { contact }, clock }: Parts, { publicUrl, route }: Request): Reply {
   const today = Math.floor(unixSeconds(clock) / DAY_SECONDS);
   const lines = [`Contact: ${contact}`, `Expires: ${isoSeconds((today + SECURITY_TEXT_DAYS) * DAY_SECONDS)}`];
