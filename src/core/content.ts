@@ -1,5 +1,4 @@
-// Content: how bytes move from a source into a sink, whether they are text, their media type, and when bytes that
-// several use are freed. Does not decide whether content is acceptable.
+// Content: how bytes move from source to sink, whether they are text, media types, and when shared bytes are freed.
 
 import { isUtf8 } from 'node:buffer';
 import { KIB } from './time.ts';

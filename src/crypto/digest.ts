@@ -1,5 +1,4 @@
-// What a small request needs: SHA-256 (FIPS 180-4), at once or as bytes arrive, and keyed (HMAC, RFC 2104), randomness
-// and proof-of-work. Passwords are in passwords.ts.
+// What a small request needs: SHA-256 (FIPS 180-4), HMAC (RFC 2104), randomness, proof-of-work. Not passwords.
 
 import {
   createHash, createHmac, createSecretKey, hash, type KeyObject, randomBytes as nodeRandomBytes, timingSafeEqual,

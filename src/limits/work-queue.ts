@@ -1,5 +1,4 @@
-// Places for costly work, and a bounded queue before them that is fair between clients and has a deadline for waiting
-// in it. Does not run the work; whoever entered must release.
+// Places for costly work, and a bounded queue for them that is fair between clients and has a deadline. Runs no work.
 
 import type { Clock } from '../core/time.ts';
 

@@ -1,5 +1,4 @@
-// The schedule of background tasks (pastes/upkeep.ts has them): each by its own interval, in small steps, one at a time
-// and with pauses between, so that a large backlog never delays requests.
+// The schedule of background tasks (pastes/upkeep.ts): each by its interval, one at a time, with pauses for requests.
 
 import { setTimeout } from 'node:timers/promises';
 import type { Log } from '../core/events.ts';

@@ -55,11 +55,18 @@ export function storeTasks({ config, store, clock }: StoreTaskParts, noteRemoved
   const removal = (
     name: string, intervalSeconds: number, ageSeconds: number,
     remove: typeof pastes.removeExpired, limit = RECORDS_PER_STEP,
-  ) => task(name, intervalSeconds, async () => {
-    const removed = await remove(unixSeconds(clock) - ageSeconds, limit);
-    noteRemoved(name, removed);
-    return removed === limit;
-  });
+  ) => {
+    let start = 0;
+    return task(name, intervalSeconds, async () => {
+      // After a step that fails, as at a damaged page, the next run first removes what comes behind those rows.
+      const skipped = start;
+      start += limit;
+      const removed = await remove(unixSeconds(clock) - ageSeconds, limit, skipped);
+      noteRemoved(name, removed);
+      start = removed === limit ? skipped : 0;
+      return removed === limit || skipped > 0;
+    });
+  };
   const records = (name: 'removeOldSubmissions' | 'removeExpiredChallenges' | 'removeOldAudit') => (
     (untilSeconds: number, limit: number) => store.run(name, { untilSeconds, limit })
   );

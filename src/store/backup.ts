@@ -281,13 +281,13 @@ function inOurs<Result>(path: string, name: string, use: (db: DatabaseSync, name
     return use(db, name);
   } catch (error) {
     if (!isDamage(error)) throw error;
-    throw new DatabaseRefusedError(`${name} is damaged, or no database`);
+    throw new DatabaseRefusedError(`${name} is damaged, or no database, or a disk fails`);
   }
 }
 
 function soundHoldings(db: DatabaseSync, name: string) {
   const [damage] = damageOf(db, 'full');
-  if (damage !== undefined) throw new DatabaseRefusedError(`${name} is damaged: ${damage}`);
+  if (damage !== undefined) throw new DatabaseRefusedError(`${name} is damaged, or a disk fails: ${damage}`);
   return holdingsOf(db);
 }
 

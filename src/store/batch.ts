@@ -8,7 +8,7 @@ import { governingCommands } from './governing.ts';
 import { pasteCommands } from './pastes.ts';
 import { contentCommands, recordCommands } from './records.ts';
 import { schemaVersionOf } from './schema.ts';
-import { describe, failureOf, StoreError, type StoreFailure } from './store.ts';
+import { describe, failureOf, isDamage, StoreError, type StoreFailure } from './store.ts';
 
 /** Every command takes one value and answers one, both of which must survive a structured clone. */
 export type Commands = ReturnType<typeof prepareCommands>;
@@ -113,9 +113,9 @@ export class Executor {
       const failure = failureAt(this.#db.location(), error);
       if (this.#makesRoomAfter(failure)) return this.#carryOutSparingly(batch);
       const at = answers.length;
-      if (failure === undefined && at < batch.length) {
-        // Commands hardly ever throw, and savepoints make writing chunks a seventh slower, so the others are run again.
-        return this.#attempt(batch.toSpliced(at, 1)).toSpliced(at, 0, failed(error));
+      // A command that throws fails alone: the others run again. Savepoints make writing chunks a seventh slower.
+      if ((failure === undefined || isDamage(error)) && at < batch.length) {
+        return this.#attempt(batch.toSpliced(at, 1)).toSpliced(at, 0, failed(error, failure));
       }
       // One command that is too large must not fail the others: each gets a transaction of its own.
       const separable = batch.length > 1 && failure === 'full';

@@ -1,5 +1,4 @@
-// The SQL of issued certificates, of the certificate authority and of its revocation list. pastes/identity.ts and
-// authority/issuing.ts decide who may do what with a certificate.
+// The SQL of issued certificates, of the authority and of its revocation list. Who may do what is decided elsewhere.
 
 import { DAY_SECONDS } from '../core/time.ts';
 import { prepareInviting } from './governing.ts';

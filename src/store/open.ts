@@ -1,5 +1,4 @@
-// Opens the store, and offers what the rest of the program may ask of it. Each invariant is kept by one call, which one
-// transaction decides; ids and times are parameters.
+// Opens the store, and offers its calls: each keeps its invariant in one transaction. Ids and times are parameters.
 
 import { existsSync, rmSync, statSync } from 'node:fs';
 import type { DatabaseSync } from 'node:sqlite';
@@ -220,8 +219,8 @@ function createPasteStore(parts: Sources) {
     burn: async (id: string, passwordHash: string | null, nowSeconds: number): Promise<boolean> => (
       (await changePaste(parts, id, () => run('burnPaste', { id, passwordHash, nowSeconds }))) === 1
     ),
-    removeExpired: async (nowSeconds: number, limit: number): Promise<number> => {
-      const { outcome: count, orphanedContentIds } = await run('removeExpired', { nowSeconds, limit });
+    removeExpired: async (nowSeconds: number, limit: number, skipped = 0): Promise<number> => {
+      const { outcome: count, orphanedContentIds } = await run('removeExpired', { nowSeconds, limit, skipped });
       if (count > 0) hot.noteRemoved(nowSeconds);
       if (orphanedContentIds.length > 0) await release(orphanedContentIds);
       return count;

@@ -20,11 +20,11 @@ export type Access = Readonly<{ id: string; atSeconds: number }>;
 export function pasteCommands(db: Database) {
   // accessed_at is never null and keeps its width: SQLite overwrites it in place and leaves the content's pages alone.
   const touch = db.prepare('UPDATE pastes SET accessed_at = :atSeconds WHERE id = :id');
-  const expired = amongFirst('pastes', 'expires_at <= :nowSeconds', 'expires_at, rowid');
+  const expired = amongFirst('pastes', 'expires_at <= :nowSeconds', 'expires_at, rowid', ':limit OFFSET :skipped');
   return {
     createPaste: prepareCreation(db), burnPaste: prepareBurning(db), updatePaste: prepareUpdate(db),
     deletePaste: prepareDeletion(db), takeDown: prepareTakingDown(db),
-    removeExpired: prepareRemoving<{ nowSeconds: number; limit: number }>(db, expired),
+    removeExpired: prepareRemoving<{ nowSeconds: number; limit: number; skipped: number }>(db, expired),
     touchPastes: (accesses: readonly Access[]): void => {
       for (const { id, atSeconds } of accesses) touch.run({ id, atSeconds });
     },

@@ -1,6 +1,7 @@
 // The SQL of what is kept beside pastes: their usage, larger content in chunks, the audit log, used challenges,
 // submissions, secrets. Commands and lookups are called like those of pastes.ts.
 
+import { orUndefined } from '../core/events.ts';
 import { PAGE_BYTES } from './schema.ts';
 import {
   type AuditEntry, type AuditEvent, type AuditFilter, CHUNK_BYTES, type Database, type DuplicateLimit, type Listed,
@@ -27,8 +28,8 @@ export function prepareChange(
 }
 
 /** SQL that is true for the first `:limit` rows, in an order, that meet a condition: so a step is bounded. */
-export function amongFirst(table: string, where: string, order: string): string {
-  return `rowid IN (SELECT rowid FROM ${table} WHERE ${where} ORDER BY ${order} LIMIT :limit)`;
+export function amongFirst(table: string, where: string, order: string, limit = ':limit'): string {
+  return `rowid IN (SELECT rowid FROM ${table} WHERE ${where} ORDER BY ${order} LIMIT ${limit})`;
 }
 
 /** Counts the used pages of the file, which is more exact than any count of rows. */
@@ -198,7 +199,8 @@ export function auditTailLookups(db: Database) {
 }
 
 function fromAuditRow(row: Record<string, unknown>): AuditEntry {
-  return { ...(row as unknown as AuditEntry), details: JSON.parse(row['details'] as string) };
+  const details = orUndefined(() => JSON.parse(row['details'] as string)) ?? { damaged: row['details'] };
+  return { ...(row as unknown as AuditEntry), details };
 }
 
 /** For commands that are paid for with work: a challenge is spent in the transaction that stores what it buys. */

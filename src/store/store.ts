@@ -1,5 +1,4 @@
-// The shapes that the store takes and gives, what counts against a quota, and how storage fails. What can be asked of
-// the store is in open.ts.
+// The shapes that the store takes and gives, what counts against a quota, how storage fails. Its calls are in open.ts.
 
 import type { StatementSync } from 'node:sqlite';
 import type { CompactBytes } from '../core/content.ts';

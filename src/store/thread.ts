@@ -1,5 +1,4 @@
-// What the store's threads do. One owns the only writing connection and carries out what the messages of writer.ts ask,
-// one at a time. The other copies a database for a backup and ends.
+// What the store's threads do: one carries out what writer.ts asks, the other copies a database for a backup.
 
 import type { DatabaseSync } from 'node:sqlite';
 import { parentPort, workerData } from 'node:worker_threads';

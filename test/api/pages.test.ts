@@ -383,7 +383,7 @@ test('looking never burns: link previews, prefetching, HEAD and reloading', asyn
   const app = await startApp(t);
   const looks = [
     ...PREVIEWS.map((agent) => ({ 'User-Agent': agent })), { Purpose: 'prefetch' }, { 'Sec-Purpose': 'prefetch' },
-    { 'Sec-Purpose': 'prefetch;prerender' }, { 'X-Moz': 'prefetch' }, {},
+    { 'Sec-Purpose': 'prefetch;prerender' }, { 'X-Moz': 'prefetch' }, { 'X-Purpose': 'preview' }, {},
   ];
   const id = await app.store('the secret', { 'X-Burn-After-Read': 'true' });
   for (const Accept of [BROWSERS.chrome, '*/*']) {
@@ -395,6 +395,8 @@ test('looking never burns: link previews, prefetching, HEAD and reloading', asyn
       }
       const headers = { Accept, ...look } as Record<string, string>;
       assert.equal((await app.request(`/${id}/raw`, { method: 'HEAD', headers })).status, 200);
+      if ('User-Agent' in look || Object.keys(look).length === 0) continue;
+      assert.equal((await app.request(`/${id}/raw`, { headers })).status, 403, JSON.stringify(look));
     }
   }
   const shown = await show(app, `/${id}`);

@@ -200,7 +200,7 @@ test('backup: a damaged database is said to be, and what was there before as FIL
   assert.equal(readFileSync(file, 'utf8'), 'an older backup');
   writeFileSync(databasePath, 'no database at all');
   const stranger = await pasted(['backup', '--force', file]);
-  assert.deepEqual([stranger.code, stranger.stderr], [78, `pasted: the database ${databasePath} is damaged, or no database\n`]);
+  assert.deepEqual([stranger.code, stranger.stderr], [78, `pasted: the database ${databasePath} is damaged, or no database, or a disk fails\n`]);
   assert.equal(readFileSync(file, 'utf8'), 'an older backup');
   assert.deepEqual(readdirSync(folder).filter((name) => name.includes('partial')), []);
 });

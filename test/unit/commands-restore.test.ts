@@ -218,9 +218,9 @@ test('restore: refuses what is no sound backup, and then nothing has changed', a
   const before = readFileSync(databasePath);
   const names = readdirSync(folder);
   for (const [name, code, reason] of [
-    ['damaged.db', 78, /is damaged: [^\n*]+\n$/],
+    ['damaged.db', 78, /is damaged, or a disk fails: [^\n*]+\n$/],
     ['short.db', 78, /is damaged/],
-    ['diary.txt', 78, /is damaged, or no database/],
+    ['diary.txt', 78, /is damaged, or no database, or a disk fails\n$/],
     ['empty.db', 78, /is empty/],
     ['stranger.db', 78, /is of another program/],
     ['newer.db', 78, /is of a newer version/],
@@ -243,7 +243,7 @@ test('restore: of a backup with a table that SQLite cannot read at all, SQLite s
   const root = Number(selectValue(backup, "SELECT rootpage FROM sqlite_schema WHERE name = 'certificates'"));
   writeFileSync(backup, readFileSync(backup).fill(0xa5, (root - 1) * PAGE_BYTES, root * PAGE_BYTES));
   const { code, stdout, stderr } = await pasted(['restore', backup]);
-  const reason = 'is damaged: database disk image is malformed (SQLite 11)';
+  const reason = 'is damaged, or a disk fails: database disk image is malformed (SQLite 11)';
   assert.deepEqual([code, stdout, stderr], [78, '', `pasted: the backup ${backup} ${reason}\n`]);
   assert.deepEqual(readFileSync(databasePath), before);
 });

@@ -1,8 +1,10 @@
 // The audit log in the store: what is recorded comes back, in order, filtered, and is pruned a bounded step at a time.
 
 import assert from 'node:assert/strict';
+import { DatabaseSync } from 'node:sqlite';
+import { test } from 'node:test';
 import type { AuditEvent, AuditFilter } from '../../src/store/store.ts';
-import { CREATED_AT } from '../support/store.ts';
+import { CREATED_AT, openTestStore } from '../support/store.ts';
 import { testStores } from '../support/stores.ts';
 
 const EVERYTHING: AuditFilter = {
@@ -57,4 +59,13 @@ testStores('record: of many at once each is there, once', async ({ store }) => {
   const { items, total } = await store.read.listAudit(EVERYTHING, PAGE);
   assert.equal(total, 100);
   assert.deepEqual(items.map(({ details }) => details['turn']), Array.from({ length: 100 }, (_, turn) => 99 - turn));
+});
+
+test('list: an entry whose details a disk has changed is shown as that, and keeps no other from being shown', async (t) => {
+  const { path, store } = await openTestStore(t);
+  for (const time of [1, 2, 3]) await store.run('recordAudit', eventAt(time, { details: { time } }));
+  using db = new DatabaseSync(path);
+  db.exec(`UPDATE audit SET details = CASE id WHEN 1 THEN 'null' ELSE ';"time":2}' END WHERE id < 3`);
+  const { items } = await store.read.listAudit(EVERYTHING, PAGE);
+  assert.deepEqual(items.map(({ details }) => details), [{ time: 3 }, { damaged: ';"time":2}' }, { damaged: 'null' }]);
 });

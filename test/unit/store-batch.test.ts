@@ -78,6 +78,19 @@ test('carryOut: where a command fails everything is undone, and done once more w
   assert.equal(stored(), 3);
 });
 
+test('carryOut: a command that meets a damaged page fails alone, as the storage', (t) => {
+  const { executor, stored } = openExecutor(t);
+  const meeting = new Proxy([], {
+    get() {
+      throw sqliteError('database disk image is malformed', 11);
+    },
+  });
+  const damaged: Command = { name: 'touchPastes', params: meeting };
+  const answers = executor.carryOut([createCommand(10), damaged, createCommand(20), damaged]);
+  assert.deepEqual(failuresOf(answers), ['done', 'unavailable', 'done', 'unavailable']);
+  assert.equal(stored(), 2);
+});
+
 test('carryOut: a failing command takes back all of its own statements', (t) => {
   const { db, executor } = openExecutor(t);
   const contentId = newId();
@@ -147,7 +160,7 @@ test('carryOut, carryOutAlone: what a failed commit left in the log is overwritt
   const askedFor = (ask: () => unknown): string[] => (executed.splice(0), ask(), [...executed]);
   const restoring: Command = { name: 'restoreBallast', params: null };
   isFailing = true;
-  executor.carryOut([{ name: 'removeExpired', params: { nowSeconds: 0, limit: 1 } }]);
+  executor.carryOut([{ name: 'removeExpired', params: { nowSeconds: 0, limit: 1, skipped: 0 } }]);
   assert.deepEqual(askedFor(() => executor.carryOut([createCommand(10)])), ['PRAGMA user_version'], 'refused for want of room');
   assert.deepEqual(askedFor(() => executor.carryOutAlone(restoring)), ['PRAGMA user_version']);
   isFailing = false;

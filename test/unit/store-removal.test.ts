@@ -2,18 +2,21 @@
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
-import { readdirSync, readFileSync, statSync } from 'node:fs';
+import { closeSync, openSync, readdirSync, readFileSync, statSync, writeSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import test from 'node:test';
 import { setTimeout } from 'node:timers/promises';
+import { storeTasks } from '../../src/pastes/upkeep.ts';
 import { upkeepCommands } from '../../src/store/batch.ts';
 import { openWriting } from '../../src/store/database.ts';
+import { PAGE_BYTES } from '../../src/store/schema.ts';
 import { CHUNK_BYTES, INLINE_BYTES } from '../../src/store/store.ts';
 import {
   CREATED_AT, EXPIRES_AT, inlinePaste, openTestStore, patternedBytes, selectValue, storePaste,
   strayChunks, temporaryFolder, type TestStore,
 } from '../support/store.ts';
+import { testConfig } from '../support/test-config.ts';
 
 /** Names of the files in which any of the canaries stands. */
 function filesWithAny(folder: string, canaries: readonly Buffer[]): string[] {
@@ -119,6 +122,28 @@ test('truncateWal: beside a reader that goes on for long, writes wait far less t
   assert.ok(performance.now() - startedMs < 4000, 'the time-out of writes is 5000 ms');
   reader.close();
   db.close();
+});
+
+test('expired pastes: a damaged page keeps the first ones from being removed, and not those behind them', async (t) => {
+  const opened = await openTestStore(t);
+  const { path, clock } = opened;
+  for (let count = 0; count < 200; count += 1) await storePaste(opened.store, patternedBytes(2000, count));
+  await opened.store.upkeep.truncateWal();
+  const leaf = Number(selectValue(path, `
+    SELECT pageno FROM dbstat WHERE name = 'pastes' AND pagetype = 'leaf' ORDER BY path LIMIT 1 OFFSET 2`));
+  const file = openSync(path, 'r+');
+  writeSync(file, Buffer.alloc(PAGE_BYTES), 0, PAGE_BYTES, (leaf - 1) * PAGE_BYTES);
+  closeSync(file);
+  const store = await opened.reopen();
+  clock.advance((EXPIRES_AT - CREATED_AT) * 1000);
+  const [expired] = storeTasks({ config: testConfig(), store, clock }, () => {});
+  const left = () => selectValue(path, 'SELECT count(*) FROM pastes INDEXED BY pastes_by_expiry');
+  await assert.rejects(async () => expired?.step(), /malformed/);
+  assert.equal(left(), 200);
+  await assert.rejects(async () => {
+    while ((await expired?.step()) === true);
+  }, /malformed/);
+  assert.equal(left(), 32, 'of one step');
 });
 
 test('releasePages: gives free pages back in steps, until the file is small again', async (t) => {

@@ -18,7 +18,7 @@ test('run: more than ten thousand waiting is refused, until there is room again'
   const { writer, next, answer } = await openFake(t);
   const first = writer.run('optimize', null);
   await next();
-  const step = { nowSeconds: 1, limit: 1 };
+  const step = { nowSeconds: 1, limit: 1, skipped: 0 };
   const outcomes = Promise.allSettled(Array.from({ length: 10_000 }, () => writer.run('removeExpired', step)));
   await assert.rejects(writer.run('removeExpired', step), isUnavailable);
   answer([DONE]);

@@ -61,7 +61,7 @@ test('run: the few that come in one turn of the event loop are one commit', asyn
 
 test('run: what comes while a batch is under way goes with the next', async (t) => {
   const { writer, requests, next, answer } = await openFake(t);
-  const step = { nowSeconds: 1, limit: 1 };
+  const step = { nowSeconds: 1, limit: 1, skipped: 0 };
   const first = writer.run('removeExpired', step);
   await next();
   const later = [writer.run('removeExpired', step), writer.run('removeExpired', step)];

@@ -17,20 +17,22 @@ const HOUR_SECONDS = 3600;
 const SETTINGS: Partial<Config> = { duplicateWindowSeconds: 7, auditRetentionSeconds: 11 };
 
 /** The tasks over a storage that answers each call with the next of `answers`; `calls` has what it was asked. */
-function tasksOver(...answers: readonly number[]) {
+function tasksOver(...answers: readonly (number | Error)[]) {
   const calls: unknown[] = [];
   const counted: unknown[] = [];
   const logged: LogEntry[] = [];
   const left = [...answers];
   const asked = (name: string) => async (...args: readonly unknown[]): Promise<number | undefined> => {
     calls.push([name, ...args]);
-    return left.shift();
+    const next = left.shift();
+    if (next instanceof Error) throw next;
+    return next;
   };
   const store = {
     pastes: { removeExpired: asked('pastes') },
     run: async (name: string, step: unknown) => {
       calls.push([name, step]);
-      const next = left.shift()!;
+      const next = Number(left.shift());
       if (name !== 'removeExpiredCertificates') return next;
       return { removed: 0, last: next === 0 ? null : { expiresAt: next, serial: 'x' } };
     },
@@ -78,8 +80,19 @@ test('cleanupTasks: how often each begins; what removes comes before what gives 
 test('expired pastes: 32 a step, counted, and on as long as a step finds so many', async () => {
   const { step, calls, counted } = tasksOver(32, 31, 0);
   for (const goesOn of [true, false, false]) assert.equal(await step('expired pastes'), goesOn);
-  assert.deepEqual(calls, Array(3).fill(['pastes', CREATED_AT, 32]));
+  assert.deepEqual(calls, Array(3).fill(['pastes', CREATED_AT, 32, 0]));
   assert.deepEqual(counted, [32, 31, 0].map((removed) => ['pastesDeleted', 'expired', removed]));
+});
+
+test('expired pastes: after a step that fails what is behind it goes first, and then that is tried again', async () => {
+  const damage = new Error('malformed');
+  const { step, calls } = tasksOver(32, damage, 32, 31, damage, damage, 0, 7, 0);
+  assert.equal(await step('expired pastes'), true);
+  await assert.rejects(step('expired pastes'), damage);
+  assert.deepEqual([await step('expired pastes'), await step('expired pastes')], [true, true]);
+  for (let run = 0; run < 2; run += 1) await assert.rejects(step('expired pastes'), damage);
+  for (const goesOn of [true, false, false]) assert.equal(await step('expired pastes'), goesOn);
+  assert.deepEqual(calls.map((call) => (call as unknown[])[3]), [0, 0, 32, 32, 0, 32, 64, 0, 0]);
 });
 
 test('records: 100 a step of those that ran out, each kind after its time', async () => {

@@ -1,5 +1,4 @@
-// An answer as handlers give it, and how it becomes bytes on a socket: head, framing, backpressure. Nothing else writes
-// answers. connections.ts decides how slow a client may be.
+// An answer as handlers give it, and how it becomes bytes on a socket. Nothing else writes answers.
 
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';

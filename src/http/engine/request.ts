@@ -147,10 +147,7 @@ export class Request {
     return new URLSearchParams(this.target.query);
   }
 
-  /**
-   * `https://host/prefix`, without a slash at its end, to be put into text. The host is as the client named it if that
-   * is well-formed, or else the address that it connected to.
-   */
+  /** `https://host/prefix`, no slash at the end: the host that the client named, or the address that it reached. */
   get publicUrl(): string {
     const { socket: { localAddress, localPort }, peer } = this.connection;
     const proto = this.#forwarded('x-forwarded-proto')?.toLowerCase();
@@ -195,11 +192,14 @@ export function checkSite(request: Request): void {
   if (!isOwn) throw new Refusal('crossSite');
 }
 
+/** Of requests that a browser makes in advance: the standard's name, and those that came before it. */
+const IN_ADVANCE = ['sec-purpose', 'purpose', 'x-moz', 'x-purpose'];
+
 /** Refuses what a browser fetches in advance or embeds in a page of another site; throws if the client has gone. */
 export function checkAsked({ headers, state }: Request): void {
   if (state === 'over') throw new ClientGoneError('the client broke off');
   const isPart = headers.all('sec-fetch-site').some(isForeign) && headers.all('sec-fetch-dest').join() !== 'document';
-  if (isPart || headers.all('sec-purpose').length > 0) throw new Refusal('crossSite');
+  if (isPart || IN_ADVANCE.some((name) => headers.all(name).length > 0)) throw new Refusal('crossSite');
 }
 
 /** Compares host and port. What arrives as plain HTTP may have been HTTPS up to a proxy that does not say so. */
