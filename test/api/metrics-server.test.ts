@@ -106,6 +106,18 @@ test('GET /metrics: pastes and duplicates are counted, each once', async (t) => 
   assert.match(body, /^pasted_http_request_duration_seconds_count\{route="\/\{id\}\/raw",status="2xx"\} 2$/m);
 });
 
+test('GET /metrics: where duplicates are not looked for, none is counted as looked at', async (t) => {
+  const path = socketPath(t);
+  const app = await startApp(t, { metricsListen: path, duplicateMax: 0 });
+  const owner = presenting(newFingerprint());
+  const id = await app.store('own', owner);
+  assert.equal((await app.request(`/${id}`, { method: 'PUT', headers: owner, body: 'new' })).status, 200);
+  const { body } = await getOverSocket(path);
+  assert.deepEqual(body.match(/^pasted_duplicate_checks_total.*/gm), [
+    'pasted_duplicate_checks_total{outcome="accepted"} 0', 'pasted_duplicate_checks_total{outcome="refused"} 0',
+  ]);
+});
+
 test('GET /metrics: sixteen connections are served, of one client too, and one more is 503', async (t) => {
   const { port } = await metricsServer(t, '127.0.0.1:0').listen();
   const statuses: number[] = [];
