@@ -1,5 +1,5 @@
 // npm run bench [-- --quick] [-- OPERATION...]: what pasted's operations cost beside a bare node:http server, on this
-// machine, in one run. It makes dist/ when that is stale. What is measured, and the bars, are bench/operations.mjs.
+// machine, in one run. It makes dist/ when that is stale. bench/operations.mjs has what is measured, and the bars.
 // Exit code 1 when an answer was not 2xx or the run failed, 2 when a bar is not met.
 
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -60,7 +60,7 @@ if (options.json !== undefined) writeFileSync(options.json, asJson(machine, opti
 if (failures.length + errors.length > 0) process.exit(1);
 process.exit(results.every(({ operation, outcome }) => isMet(operation.bar, outcome)) ? 0 : 2);
 
-/** Those on nodes of rqlite, which is not everywhere, by name alone. */
+/** Operations on nodes of rqlite run only when they are named, since not every machine has rqlite. */
 function isAskedFor({ name }) {
   return positionals.length === 0 ? !name.startsWith('cluster') : positionals.includes(name);
 }

@@ -24,7 +24,7 @@ async function must(command, args, options) {
   if (ended.code !== 0) endLike(ended);
 }
 
-// npm keeps beside the packages what it installed, so two small files tell without a look at the packages themselves.
+// npm writes what it installed into node_modules/.package-lock.json, so it is enough to compare two small files.
 function isInstalled() {
   const installedFile = join(root, 'node_modules', '.package-lock.json');
   if (!existsSync(installedFile)) return false;

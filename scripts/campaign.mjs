@@ -1,8 +1,8 @@
-// npm run campaign [-- ROW...]: tries what must hold about pasted's reliability, row by row, for hours if it is let: a
-// line for each row, and everything as JSON under .runtime/campaign/. Interrupted, it ends after the unit under way and
-// goes on from there the next time; on another machine, from what campaign/found.jsonl has. What is tried is
-// test/campaign/; its small version is part of npm test.
-// Exit code 1 when something was lost or a bar was not met, 2 when all is well so far and more is to be tried.
+// npm run campaign [-- ROW...]: tries what must hold about pasted's reliability, row by row, for hours if nothing stops
+// it. It prints a line for each row, and keeps all results as JSON under .runtime/campaign/. When interrupted, it ends
+// after the unit under way and continues there the next time, or on another machine from campaign/found.jsonl.
+// The rows are in test/campaign/; npm test runs a small version of them.
+// Exit code 1 when something was lost or a bar was not met, 2 when all is well so far but more has to be tried.
 
 import { cpSync, mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -120,7 +120,7 @@ function exitCode() {
   return isKept && states.some(isLeft) ? 2 : 0;
 }
 
-// A copy: what is tried stays what it is, whatever is built meanwhile.
+// A private copy of dist/, so that a build during the campaign does not change what is tried.
 async function privateDist() {
   const script = path.join(root, 'scripts', 'compile.mjs');
   const compiled = await run(process.execPath, ['--disable-warning=ExperimentalWarning', script]);

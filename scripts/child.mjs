@@ -1,4 +1,4 @@
-// Runs one program from a script: with the signals that this process gets handed on to it, so that nothing outlives
+// Runs one program from a script, and passes on to it the signals that this process gets, so that no child outlives
 // its parent. Runs on Node 18 and up, since with-node.mjs needs it. It does not decide what a failure means.
 
 import { spawn } from 'node:child_process';
@@ -9,21 +9,21 @@ const handedOn = ['SIGINT', 'SIGTERM', 'SIGHUP'];
 /**
  * Runs `command` to its end, on this process's own terminal unless `options.stdio` says otherwise (options as in
  * child_process.spawn). Resolves to its exit `code` or the `signal` that ended it, the last signal that this process
- * `received` meanwhile, and the `output` of what was piped, which `onText` gets as it comes. Rejects when the program
+ * `received` meanwhile, and the `output` of piped streams, which `onText` gets as it comes. Rejects when the program
  * cannot be started.
  */
 export function run(command, args, { onText = () => {}, ...options } = {}) {
   return new Promise((resolve, reject) => {
     let received = null;
     let output = '';
-    // A signal to the whole process group reaches the child twice: by itself and from here. There is no telling the
-    // two apart.
+    // A signal to the whole process group reaches the child twice, directly and from here: this process cannot tell
+    // such a signal from one to itself alone.
     const handOn = (signal) => {
       received = signal;
       child.kill(signal);
     };
     const stopListening = () => handedOn.forEach((signal) => process.off(signal, handOn));
-    // Before there is a child: one that began at once would outlive a signal in between.
+    // Before the child starts: a signal in between would end this process and leave the child running.
     handedOn.forEach((signal) => process.on(signal, handOn));
     const child = spawn(command, args, { stdio: 'inherit', ...options });
     for (const stream of [child.stdout, child.stderr]) {
@@ -45,8 +45,8 @@ export function run(command, args, { onText = () => {}, ...options } = {}) {
 
 /**
  * Runs `command` as the last thing that this process does, and ends like it. A signal that arrives in several copies
- * (the terminal sends one to the group, npm another) must not end this process between the child's end and its own:
- * hence listeners that stay.
+ * (the terminal sends one to the group, npm another) must not end this process between the child's end and its own,
+ * so the listeners stay.
  */
 export async function become(command, args, options) {
   handedOn.forEach((signal) => process.on(signal, () => {}));
@@ -59,7 +59,7 @@ export async function become(command, args, options) {
 export function endLike({ code, signal }) {
   if (signal === null) process.exit(code);
   process.kill(process.pid, signal);
-  // Still here as the first process of a container, which no signal ends by default.
+  // This process still runs if it is the first one of a container, which no signal ends by default.
   process.exit(128 + constants.signals[signal]);
 }
 

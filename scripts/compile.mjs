@@ -1,5 +1,5 @@
-// node scripts/compile.mjs [OUT]: makes OUT (dist/ unless given) from src/ by taking the types away, line for line,
-// each in its column. Needs no package. It does not check the types: build.mjs does. Run it with
+// node scripts/compile.mjs [OUT]: makes OUT (dist/ unless given) from src/ by removing the types. All code keeps its
+// line and column. Needs no package. It does not check the types: build.mjs does. Run it with
 // --disable-warning=ExperimentalWarning, since module.stripTypeScriptTypes is still marked as experimental on Node 24.
 
 import { createHash } from 'node:crypto';
@@ -39,12 +39,12 @@ async function compileDist() {
 
 function replaceDist() {
   say('building dist/');
-  // Of a process that was killed. One of a process that is slow may be a minute old: it must not lose its files.
+  // Folders of killed processes. The folder of a slow process may be a minute old, and must stay.
   for (const name of readdirSync(runtime).filter((name) => name.startsWith('building-'))) {
     const madeMs = statSync(join(runtime, name), { throwIfNoEntry: false })?.mtimeMs;
     if (madeMs < Date.now() - HOUR_MS) rmSync(join(runtime, name), { recursive: true, force: true });
   }
-  // Read before: an edit that comes while this runs must make dist/ stale, not current.
+  // Read before compiling, so that an edit while this runs leaves dist/ stale, not current.
   const inputs = inputsDigest();
   compile(dist, runtime);
   writeFileSync(stampFile, stampOf(inputs));
@@ -54,7 +54,7 @@ function isCurrent() {
   return existsSync(stampFile) && readFileSync(stampFile, 'utf8') === stampOf(inputsDigest());
 }
 
-// What dist/ was made of and what it holds: an edit on either side makes it stale.
+// Names both what dist/ was made of and what it holds, so that an edit on either side makes it stale.
 function stampOf(inputs) {
   return `${inputs} ${digest(filesUnder(dist))}\n`;
 }
@@ -72,8 +72,8 @@ function digest(files) {
   return hash.digest('hex');
 }
 
-// Made in a folder of its own under `workFolder` (on the same file system as `target`) and moved into place whole: a
-// crash leaves the old folder or none, and what is gone from src/ is gone from the new one.
+// Compiles into a new folder under `workFolder` (on the same file system as `target`) and renames that into place: a
+// crash leaves the old folder or none, and the new folder has no file that was removed from src/.
 function compile(target, workFolder) {
   mkdirSync(workFolder, { recursive: true });
   const work = mkdtempSync(join(workFolder, 'building-'));
@@ -106,8 +106,8 @@ function withoutTypes(file, text) {
   }
 }
 
-// Types become spaces. Those at the end of a line go, unless the line had white space there before (in a template
-// literal, say).
+// Types become spaces. Spaces at the end of a line are removed, unless the line had white space there before (in a
+// template literal, say).
 function trimBlanked(text, stripped) {
   const before = text.split('\n');
   return stripped.split('\n').map((line, index) => (/\s$/.test(before[index]) ? line : line.trimEnd())).join('\n');

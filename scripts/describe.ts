@@ -1,5 +1,5 @@
-// node scripts/with-node.mjs scripts/describe.ts: makes the files of src/operator that are made from tables anew, after
-// a change of the routes, the refusals or the commands. A test holds that the committed ones are these.
+// node scripts/with-node.mjs scripts/describe.ts: makes the generated files of src/operator again, after a change of
+// the routes, the refusals or the commands. A test checks that the committed files are what this makes.
 
 import { writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';

@@ -1,5 +1,5 @@
 // A lock file that keeps two processes from doing the same expensive work at once. It saves work and does not guard
-// correctness: whatever is done under it must end in a rename of a folder of its own. Runs on Node 18 and up.
+// correctness: two may hold it, so all work under it must end in a rename of its own folder. Runs on Node 18 and up.
 
 import { rmSync, statSync, utimesSync, writeFileSync } from 'node:fs';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -24,8 +24,8 @@ export async function withLock(path, onWait, work) {
 }
 
 // The holder touches the file while it lives, so a file that stays untouched belongs to no one. Process ids would not
-// do: they are reused, after a reboot or in a container at once. The waiter's own clock counts, never the file
-// system's.
+// tell, because they are reused after a reboot, and in a container at once. The waiter measures the silence with its
+// own clock, never the file system's.
 async function acquire(path, onWait) {
   let lastBeat;
   let lastBeatSeenAt;

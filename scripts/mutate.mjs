@@ -1,11 +1,11 @@
 // npm run mutate [-- [--workers=N] [--distance=N] [--patience=SECONDS] [--keep] FILE...]: changes one operator, constant
-// or condition of the named files at a time (all of core, crypto, authority, pastes and store unless given) and runs the
-// tests that enter it, are at most so many imports away from it (any number, unless given), and take no longer together
-// (a minute), in copies of the repository. A mutant that no test notices survives and is listed, to be read: it is no
-// different, or a test is missing; with more patience only those are tried again. The run fails when fewer than 95 of
-// 100 are killed. What is known is kept in .runtime/mutation, so a run that was cut off goes on where it was. It does
-// not change the checkout; but with --keep it tries nothing, and puts what is known into mutation/found.jsonl:
-// committed, that is where a run in another clone goes on.
+// or condition at a time in the named files (all of core, crypto, authority, pastes and store unless given). In copies
+// of the repository it runs the tests that enter the change, are at most `distance` imports away (any number unless
+// given), and fit into `patience` together (a minute unless given). A mutant that no test notices survives. It is put
+// on a list for a person to read: it is equivalent, or a test is missing. A run with more patience tries only survivors
+// again. A run fails when fewer than 95 of 100 are killed. Results are kept in .runtime/mutation, so an interrupted run
+// continues where it was. The checkout stays unchanged, except with --keep: that tries nothing, and writes the known
+// results into mutation/found.jsonl. Once that is committed, a run in another clone continues from it.
 
 import { createHash } from 'node:crypto';
 import { appendFileSync, existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
@@ -26,7 +26,7 @@ const resultsFile = join(kept, 'results.jsonl');
 const foundFile = join(root, 'scripts', 'mutation', 'found.jsonl');
 const leastKilled = 0.95;
 
-/** As much of it is run in one process, so that an endless loop is soon known for one. */
+/** The usual time of the tests that share a process: short, so that an endless loop is noticed soon. */
 const sliceMs = 2000;
 
 const { values: options, positionals: named } = parseArgs({
@@ -38,7 +38,7 @@ const { values: options, positionals: named } = parseArgs({
 });
 const workers = numberOf('workers', Math.max(1, availableParallelism() - 1));
 const mostDistance = numberOf('distance', Infinity);
-/** How much testing one mutant gets at most, in time without a mutant. */
+/** How much testing one mutant gets at most, in the time that the tests take without a mutant. */
 const patienceMs = numberOf('patience', 60) * 1000;
 
 const paths = repositoryFiles();
@@ -73,7 +73,7 @@ if (options.keep) {
   say(`${writeFound(foundFile, mutants)} of ${mutants.length} mutants are in ${foundFile}`);
   process.exit(0);
 }
-/** Which tests killed a mutant of which file, in their order: of tests as near, the last to kill one is tried first. */
+/** Which tests killed a mutant of which file, oldest first: of equally near tests, the latest to kill runs first. */
 const kills = [];
 await Promise.all(copies.map(work));
 process.exitCode = report() ? 0 : 1;
@@ -92,7 +92,7 @@ async function work(copy) {
     writeFileSync(file, mutated(withoutTypes(source), mutant));
     mutant.outcome = await tested(copy, mutant.path, mutant.tests);
     writeFileSync(file, source);
-    // More tests change nothing for one that was killed; one that survived has to face every new one.
+    // More tests change nothing for a mutant that was killed; one that survived is tried again when its tests change.
     const key = mutant.outcome === 'survived' ? mutant.testedKey : mutant.key;
     appendFileSync(resultsFile, `${JSON.stringify([key, mutant.outcome])}\n`);
     if (mutant.outcome === 'survived') say(`survived ${place(mutant)}`);
@@ -136,8 +136,8 @@ function describe(path, source, mutant, piece) {
 }
 
 /**
- * Those that enter the mutant, within the patience: by how many imports they are away, and then by how much of its file
- * they enter in their time, since a test of that file is likelier to notice than one that only passes through.
+ * The tests that enter the mutant, as many as patience allows: the nearest by imports first, then those that enter most
+ * of its file for their time, since a test of that file is likelier to notice than one that only passes through.
  */
 function testsFor(path, position) {
   const entering = reach.filter(({ distances, entered }) => (distances.get(path) ?? Infinity) <= mostDistance &&

@@ -1,9 +1,9 @@
-// npm run release [-- OUT --runtime --container --sign KEY --as NAME]: makes what is handed out, in OUT (release/ unless
+// npm run release [-- OUT --runtime --container --sign KEY --as NAME]: makes a release's files in OUT (release/ unless
 // given): a tarball, a Debian package, pastec, a list of what is in them (SBOM), a statement of where they come from
 // (SLSA), SHA256SUMS, and with --sign a signature of that; with --runtime a Debian package of Node too, with --container
 // the files of a container. The same commit makes the same bytes wherever and whenever it runs, as long as the zlib of
-// Node and of dpkg-deb compresses alike. Needs no package, and the network for --container alone, and for --runtime
-// where the pinned Node is not kept yet. It neither checks types nor runs tests: do so before.
+// Node and of dpkg-deb compresses alike. Needs no package. Needs the network only for --container, and for --runtime
+// when the pinned Node is not kept yet. It neither checks types nor runs tests: do so before.
 
 import { hash } from 'node:crypto';
 import {
@@ -27,7 +27,7 @@ import { isSignatureName, sign, signatureName } from './release/signature.mjs';
 import { Stopped, Unavailable, releasedRuntime } from './runtime.mjs';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
-/** What lies beside the README in what is handed out, besides what lies beside it here. */
+/** In a release, the files of this folder lie beside the README, like the files that lie beside it here. */
 const DOCUMENTS = 'scripts/release/documents';
 const HOUR_MS = 3_600_000;
 
@@ -57,7 +57,7 @@ try {
   rmSync(work, { recursive: true, force: true });
 }
 
-/** Ends this process when they make no sense: nothing is made then, not even a folder. */
+/** Ends this process when the arguments make no sense, before anything is made, even a folder. */
 function readArguments() {
   const [string, boolean] = [{ type: 'string' }, { type: 'boolean' }];
   const options = { sign: string, as: string, runtime: boolean, container: boolean };
@@ -74,7 +74,7 @@ function readArguments() {
   }
 }
 
-/** Of releases that were killed; one that is being made now is younger. */
+/** Removes the work folders of killed releases: the folder of a release under way is younger than an hour. */
 function removeLeftOvers() {
   for (const name of readdirSync(out).filter((name) => name.startsWith('.releasing-'))) {
     const madeMs = statSync(join(out, name), { throwIfNoEntry: false })?.mtimeMs;
@@ -82,12 +82,12 @@ function removeLeftOvers() {
   }
 }
 
-/** Each file is there whole or not at all: old signatures go before new sums come, and sums come after what they name. */
+/** Each file is there whole or not at all. Old signatures go before new sums come, and sums after the files in them. */
 function publish(names, sums) {
   const current = join(out, 'SHA256SUMS');
   const before = existsSync(current) ? readFileSync(current, 'utf8') : '';
   if (before !== sums) {
-    // First, while the sums that name them are there: what a run that is ended here leaves goes with the next one.
+    // First, while the old sums still name these files: if this run is ended here, the next one removes the rest.
     for (const name of readdirSync(out).filter((name) => isOnlyIn(before, name, names))) {
       rmSync(join(out, name));
       say(`removed ${name} of the release before`);
@@ -98,12 +98,12 @@ function publish(names, sums) {
   for (const name of names) renameSync(join(work, name), join(out, name));
 }
 
-/** Whether those sums name it, and this release has none: of another version, or made with other options. */
+/** Whether `sums` name a file that this release lacks: it is of another version, or was made with other options. */
 function isOnlyIn(sums, name, names) {
   return /^pasted[-_]/.test(name) && sums.includes(`  ${name}\n`) && !names.includes(name);
 }
 
-/** Name -> content of each file, but for the sums. */
+/** Name -> content of each file except the sums. */
 async function release() {
   const { commit, doubt, isExport } = await commitOf(root);
   const isSound = commit !== undefined || isExport;
@@ -155,7 +155,7 @@ async function runtimeToHandOut() {
   });
 }
 
-// Laid out as in the repository where that has the same files, so that what the README says of paths holds.
+// Files that the repository has too are laid out as there, so that the paths in the README hold.
 function tarballFiles({ dist, deploy, readme, documents, manuals, openapi, completions, sbom }) {
   return new Map([
     ['README.md', readme.replaceAll('scripts/deploy/', 'deploy/')],

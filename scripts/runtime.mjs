@@ -25,8 +25,8 @@ const pinned = {
   },
 };
 
-// SHA-256 of the program in such a package, and of the LICENSE that is the same in all of a version: what is handed out
-// of what has been kept since it was fetched.
+// SHA-256 of the program in such a package, and of the LICENSE, which is the same on all platforms of a version: a
+// release checks the files that were kept since they were fetched, before it hands them out.
 const contents = {
   '24.21.0': {
     'linux-x64': '7fde7b8afa198da66257f42ee2001d874c7355631e6d1579a5fb5ef1f246df4c',
@@ -62,7 +62,7 @@ export function envWith(node, env = process.env) {
 }
 
 /**
- * `env` with the kept runtimes off PATH, for npm: it may be one that works on the host's own Node only (Debian's is).
+ * `env` with the kept runtimes off PATH, for npm: the host's npm may work on the host's own Node only (Debian's does).
  */
 export function envOfHost(env = process.env) {
   const folders = (env.PATH ?? '').split(delimiter).filter((folder) => !folder.startsWith(runtimes + sep));
@@ -123,7 +123,7 @@ async function fetchRuntime(version, home, sha512) {
     const tarball = await pack(`node-${platform}@${version}`, temporary);
     const actual = createHash('sha512').update(readFileSync(tarball)).digest('base64');
     if (actual !== sha512) throw new Unavailable('the package is not the one whose SHA-512 is known here');
-    // -o: unpacked by root, the files are root's and not those of a user id from the archive.
+    // -o: when root unpacks, the files belong to root and not to a user id from the archive.
     await mustRun('tar', ['-xzof', tarball, '-C', temporary, 'package/bin/node', 'package/LICENSE']);
     const unpacked = join(temporary, 'package');
     await mustRun(join(unpacked, 'bin', 'node'), ['--version']);

@@ -40,7 +40,7 @@ if (folder === '--release') {
   }
 }
 
-/** Stands for the test that what is started ends with. */
+/** Stands in for the context of a test: what `work` starts is ended when `work` ends. */
 async function inContext(work) {
   const endings = [];
   try {
@@ -66,7 +66,7 @@ async function picture(context, name, scheme) {
   }
 }
 
-/** A text as somebody is sent it. */
+/** The page of a text, as somebody who was sent its address sees it. */
 async function pictureForRelease(context) {
   const app = await startApp(context);
   const browser = await startBrowser(context, 'chromium');

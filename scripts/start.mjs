@@ -17,7 +17,7 @@ const compiled = await run(process.execPath, [
 if (compiled.received !== null) endLike({ code: null, signal: compiled.received });
 if (compiled.code !== 0) endLike(compiled);
 
-// It is no setting of the service, which would doubt it.
+// SERVICE_PERMISSION is no setting of the service, which would warn of an unknown name.
 const { SERVICE_PERMISSION: wish = '', ...env } = process.env;
 delete process.env.SERVICE_PERMISSION;
 if (!['', '0', '1'].includes(wish)) {
@@ -27,7 +27,7 @@ if (!['', '0', '1'].includes(wish)) {
 
 const words = process.argv.slice(2);
 const serves = words.length === 0 || words.join(' ') === 'serve';
-// In the place of this process or in it, so that signals and the exit code are the server's own.
+// The server replaces this process or runs in it, so that signals and the exit code are the server's own.
 if (wish === '1' && serves) {
   const options = [...process.execArgv, ...await permissions()];
   process.execve(process.execPath, [process.execPath, ...options, main, ...words], env);
@@ -35,8 +35,8 @@ if (wish === '1' && serves) {
 process.argv.splice(1, 1, main);
 await import(pathToFileURL(main).href);
 
-// Node's options: the files that the settings name, and the folders in which the service makes files. None when the
-// settings cannot be used, of which the service itself will tell.
+// Node's options that permit the files that the settings name, and the folders in which the service makes files. None
+// when the settings cannot be used: the service itself reports that.
 async function permissions() {
   const load = await import(pathToFileURL(join(dist, 'config', 'load.js')).href);
   const { SETTINGS } = await import(pathToFileURL(join(dist, 'config', 'settings.js')).href);
@@ -59,13 +59,13 @@ async function permissions() {
     say(`SERVICE_PERMISSION: node would take the * in ${wild} for any name: use a path without one`);
     process.exit(78);
   }
-  // A folder that is not there yet would be taken for a file.
+  // Node takes a path that does not exist yet for a file, so the content of a folder is named too.
   const withContent = (path) => [path, `${path}/*`];
   return [
     '--permission', '--allow-worker', '--disable-warning=PERM0006',
     ...read.flatMap(withContent).map((path) => `--allow-fs-read=${path}`),
     ...written.flatMap(withContent).map((path) => `--allow-fs-write=${path}`),
-    // Since Node 25 the network needs a permission too, which Node 24 does not know; there is none for listening alone.
+    // Since Node 25 the network needs a permission too, which Node 24 does not know; none permits only listening.
     ...(process.allowedNodeEnvironmentFlags.has('--allow-net')
       ? ['--allow-net', '--disable-warning=ExperimentalWarning'] : []),
   ];

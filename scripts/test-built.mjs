@@ -1,6 +1,6 @@
-// node --import test-built.mjs TEST-FILE: what the file imports of src/ comes from dist/, where nothing is left to
-// compile: tests then run what users run, and each server that they start costs half as much. dist/ must be as src/ is
-// (build.mjs); its lines and columns are those of src/. Without this option the same file runs on src/ itself.
+// node --import test-built.mjs TEST-FILE: imports of src/ load the compiled files of dist/ instead. Tests then run what
+// users run, and each server that they start costs half as much. dist/ must be up to date (build.mjs); its lines and
+// columns are those of src/. Without this option the same file runs on src/ itself.
 
 import { enableCompileCache, registerHooks } from 'node:module';
 import { isMainThread } from 'node:worker_threads';
@@ -8,7 +8,7 @@ import { isMainThread } from 'node:worker_threads';
 const source = new URL('../src/', import.meta.url).href;
 const built = new URL('../dist/', import.meta.url).href;
 
-// Threads are started from dist/ already.
+// Threads need no hook, since they are started from dist/ already.
 if (isMainThread) {
   enableCompileCache(new URL('../.runtime/compile-cache', import.meta.url).pathname);
   registerHooks({ resolve: fromDist });

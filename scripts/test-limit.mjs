@@ -1,6 +1,6 @@
-// node --import 'test-limit.mjs?ms=N' TEST-FILE: ends the file's process when for so long no test of it has come to its
-// end, and says which file that was. The runner's own limit is of a test, and cannot end what holds the thread or keeps
-// the process open afterwards. Nothing limits a file, or the suite, whose tests go on.
+// node --import 'test-limit.mjs?ms=N' TEST-FILE: ends the file's process when no test of the file has ended for N ms,
+// and names the file. The runner's own limit is for one test, and cannot end code that blocks the thread or keeps the
+// process open afterwards. A file or a suite has no limit as long as its tests end.
 
 import { relative } from 'node:path';
 import { Worker, isMainThread } from 'node:worker_threads';
@@ -15,11 +15,11 @@ const watch = `
   }, workerData.ms);
   parentPort.on('message', () => silent.refresh());`;
 
-// Programs and threads that a test starts may be given these options too.
+// Programs and threads that a test starts may get these options too, and are not watched.
 const [, file = ''] = process.argv;
 if (isMainThread && /\.test\.\w+$/.test(file)) {
   const ms = Number(new URL(import.meta.url).searchParams.get('ms'));
-  // On a thread of its own, which a test that never gives way cannot hold up.
+  // The watch has its own thread, which a test that never yields cannot block.
   const watcher = new Worker(watch, {
     eval: true,
     execArgv: [],
@@ -27,7 +27,7 @@ if (isMainThread && /\.test\.\w+$/.test(file)) {
     workerData: { file: relative(process.cwd(), file), ms },
   });
   watcher.unref();
-  // Threads inherit these options too, and it takes a tenth of their start to load.
+  // Imported only here: threads inherit these options too, and node:test takes a tenth of their start to load.
   const { afterEach } = await import('node:test');
   afterEach(() => watcher.postMessage('a test has ended'));
 }

@@ -1,5 +1,5 @@
 // Imported first by a process that several test files share (test-together.mjs): a test that leaves the process
-// otherwise than it was fails the run, and one that ends the process is named.
+// changed fails the run, and a test that ends the process is named.
 
 import assert from 'node:assert/strict';
 import childProcess from 'node:child_process';
@@ -17,7 +17,7 @@ let isUnderWay = false;
 
 const isOutermost = (t) => t.fullName === t.name;
 
-// What a test has left to t.after() is done when the next one begins, and not sooner.
+// Checked when the next test begins, since the t.after() hooks of a test have not run sooner.
 beforeEach((t) => {
   if (!isOutermost(t)) return;
   before ??= stateOf();
@@ -48,7 +48,7 @@ function assertUnchanged() {
   assert.deepEqual(changed, [], `the test '${last}' has changed its process: ${changed.join(', ')}`);
 }
 
-/** What tests of other files would notice. */
+/** The state of this process, as far as tests of other files would notice a change. */
 function stateOf() {
   const state = new Map([['the folder', process.cwd()], ['the umask', process.umask()]]);
   for (const [name, value] of Object.entries(process.env)) state.set(`process.env.${name}`, value);

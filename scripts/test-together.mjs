@@ -1,6 +1,6 @@
-// Which test files share a process when all run: to start one takes longer than many of them. They are those that
-// neither change nor measure their process, nor start programs that go on, by their own text and that of what they
-// import of test/. What a text does not tell is found when they run (test-shared.mjs).
+// Decides which test files share a process when all run: starting a process takes longer than many test files do. A
+// file shares one if neither its text nor that of its imports from test/ changes or measures the process, or starts
+// programs that go on. What a text does not show is found when the tests run (test-shared.mjs).
 
 import { existsSync, mkdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { dirname, join, relative, resolve, sep } from 'node:path';
@@ -8,27 +8,27 @@ import { fileURLToPath } from 'node:url';
 
 const FOLDERS = ['api', 'conformance', 'property', 'unit'];
 
-/** Of text, so that no process goes on for long when all others are over. */
+/** The text of one process's files: so little that no process goes on for long when all others are over. */
 const PROCESS_BYTES = 50_000;
 
 const NEEDS_OWN_PROCESS = [
-  // Programs, and what node tells of its own.
+  // Modules that start programs, or observe the process.
   /'node:(?:async_hooks|child_process|cluster|diagnostics_channel|inspector|perf_hooks|v8|vm)'/,
-  // These are of all files of a process.
+  // These hooks and mocks would act on all files of a process.
   /\b(?:after|afterEach|before|beforeEach|mock)\b[^}']*\} from 'node:test'/,
   /\bsyncBuiltinESMExports\b/,
   /\bprocess\.(?!(?:env|execPath|getuid|hrtime|nextTick|pid|platform|versions?)\b)[A-Za-z]+(?:[(.]| =)/,
 ];
 
-/** They run a program to its end, and change nothing here. */
+/** These helpers run a program to its end, and change nothing in their own process. */
 const HARMLESS = ['programs.ts', 'source.ts'].map((name) => join('test', 'support', name));
 
-/** It changes its process for all who import it in the same way: they share processes with each other. */
+/** It changes the process in the same way for all importers, so these share processes with each other. */
 const QUICK = join('test', 'support', 'quick-derivation.ts');
 
 const GUARD = fileURLToPath(new URL('./test-shared.mjs', import.meta.url));
 
-/** In the place of the first file of those that share a process one that imports them; `members` says which are its. */
+/** Replaces the files that share a process by one file that imports them all; `members` maps that file to them. */
 export function together(root, files) {
   const folder = join(root, '.runtime', 'test-together');
   rmSync(folder, { recursive: true, force: true });
@@ -61,7 +61,7 @@ function kindOf(root, file) {
   return needsOwn ? 'own' : `${folder}${isQuick ? '-quick' : ''}`;
 }
 
-/** The text of a file, and of each that it imports of test/, by their paths. */
+/** The texts of a file and of all files of test/ that it imports, by their paths. */
 function textsOf(root, file, texts) {
   if (texts.has(file) || !existsSync(file)) return texts;
   const text = readFileSync(file, 'utf8');

@@ -1,7 +1,7 @@
 // npm test [-- FILE...]: builds, then runs the named test files (all of test/ unless given) with Node's own test
 // runner, on dist/ (test-built.mjs). Fails when a test fails, when none ran, or when a file has none. A test has a
-// limit, and so has a file in which none comes to its end (test-limit.mjs); the suite takes as long as the machine
-// needs. It does not retry and does not measure coverage.
+// time limit, and so has a file in which no test ends (test-limit.mjs); the suite takes as long as the machine needs.
+// It does not retry and does not measure coverage.
 
 import { globSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
@@ -13,7 +13,7 @@ import { endLike, run, say } from './child.mjs';
 import { together } from './test-together.mjs';
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)));
-// Many times what any test takes on a machine that does nothing else.
+// Many times what any test takes on an otherwise idle machine.
 const testTimeoutMs = 4 * 60_000;
 const silentFileMs = 2 * testTimeoutMs;
 
@@ -28,7 +28,7 @@ const stop = new AbortController();
 const stopBecause = (reason) => stop.abort(new Error(reason));
 for (const signal of ['SIGINT', 'SIGTERM']) process.on(signal, () => stopBecause(`stopped by ${signal}`));
 
-// Until the summary says otherwise.
+// The run counts as failed until the summary says otherwise.
 process.exitCode = 1;
 let hasEmptyFile = false;
 const all = testFiles(named.length > 0 ? named : ['test/**/*.test.ts']);

@@ -61,10 +61,10 @@ export async function serve(terminal: Terminal, createApp: CreateApp): Promise<n
   return 'signal' in cause ? 0 : 1;
 }
 
-/** Under npm, each process that passes on a signal to the process group sends a copy: that is no sign of impatience. */
+/** Under npm, each process that passes on a signal which its whole group got sends a copy: no sign of impatience. */
 const SIGNAL_COPIES_MS = 250;
 
-/** Resolves with the first signal. A later one ends the process at once, except SIGHUP: shell and kernel send it. */
+/** Resolves with the first. A later one ends the process at once, except for SIGHUP: shell and kernel both send it. */
 function nextStopSignal(terminal: Terminal, { log, flush }: ReturnType<typeof createLog>): Promise<string> {
   return new Promise((resolve) => {
     let firstMs: number | undefined;

@@ -1,6 +1,6 @@
-// One keep-alive HTTP/1.1 connection on a bare socket, made to cost much less than the server at its other end:
-// prepared bytes go out, and of an answer only the status and Content-Length are looked at. It does not pipeline, and
-// it knows no chunked answers.
+// One keep-alive HTTP/1.1 connection on a bare socket, made to cost much less than the server at its other end: it
+// sends prepared bytes, and reads only the status and Content-Length of an answer. It does not pipeline, and does not
+// understand chunked answers.
 
 import { once } from 'node:events';
 import net from 'node:net';
@@ -11,7 +11,7 @@ const LONGEST_HEAD = 16 * KIB;
 const READ_BYTES = 64 * KIB;
 const CONTENT_LENGTH = /\r\ncontent-length: *(\d+)/i;
 
-/** Small enough that other connections of the same load are not kept waiting. */
+/** Small enough that other connections of the same load do not wait. */
 const UPLOAD_CHUNK_BYTES = 256 * KIB;
 
 /** To a port on the loopback address; rejects when nobody listens. */
@@ -21,11 +21,11 @@ export async function openConnection(port) {
   return connection;
 }
 
-/** A request at a time: after send or upload, onEnd is called once, with a status or with what went wrong. */
+/** One request at a time: after send or upload, onEnd is called once, with a status or with what went wrong. */
 class Connection {
   onEnd = () => {};
   #isWaiting = false;
-  /** Of an answer whose head was read, the bytes to come; null before that. */
+  /** The bytes of the body that are still to come; null until the head is read. */
   #bodyLeft = null;
   #status = 0;
   #partialHead = '';
@@ -51,8 +51,8 @@ class Connection {
   }
 
   /**
-   * `start` is the head and the first bytes of the body; for the `restBytes` that follow, `filling` is repeated, as
-   * fast as the socket takes it.
+   * `start` is the head and the first bytes of the body. The `restBytes` that follow repeat `filling`, and are sent as
+   * fast as the socket takes them.
    */
   upload(start, filling, restBytes) {
     this.#upload = { filling, at: 0, left: restBytes };
@@ -79,13 +79,13 @@ class Connection {
       this.#bodyLeft -= step;
       if (this.#bodyLeft > 0) return;
       this.#bodyLeft = null;
-      // An answer that comes before the body's end is a refusal, and the rest of the body can't be a next request.
+      // An answer before the body's end is a refusal; the rest of the body must not be taken for a next request.
       const isEarly = this.#upload !== null && this.#upload.left > 0;
       this.#end(isEarly ? `status ${this.#status} before the end of the body` : undefined);
     }
   }
 
-  /** Where the body starts; the end of what has arrived, with #bodyLeft null, when the head goes on. */
+  /** Returns where the body starts, or, if the head is incomplete, the end of the input; #bodyLeft is null then. */
   #takeHead(buffer, at, count) {
     const before = this.#partialHead.length;
     const text = this.#partialHead + buffer.toString('latin1', at, Math.min(count, at + LONGEST_HEAD));

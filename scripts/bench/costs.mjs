@@ -1,5 +1,5 @@
-// What is no rate of small requests: how long pasted takes to start, how much memory it has, what registering costs,
-// and one check.
+// Costs other than the rates of small requests: how long pasted takes to start, how much memory it uses, what a
+// registration costs, and what one check costs.
 
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
@@ -19,13 +19,13 @@ const LONGEST_LOAD_SECONDS = 300;
 
 const inMB = ({ bytes }) => bytes / MB;
 
-/** Time for one, in microseconds. */
+/** The time of one check, in microseconds. */
 export function checkTime(what) {
   return async ({ main, effort }) => {
     const { pristine: database } = await stockOf(main, effort.stocks.few);
     const order = { what, main, database, seconds: effort.roundSeconds / 2, atOnce: 1, batch: 1000 };
     await using timed = startScript('timed.mjs');
-    // For the compiler to warm up.
+    // This round is not counted: it warms up the compiler.
     const { note } = await timed.ask(order);
     const rounds = [];
     while (rounds.length < effort.rounds) rounds.push({ floor: {}, pasted: await timed.ask(order) });
@@ -48,7 +48,7 @@ export function registering({ connections }) {
   };
 }
 
-/** Resident memory in MB, `seconds` after the start and one request, of pasted and of a bare server that stores. */
+/** Resident memory in MB, of pasted and of a bare server that stores, `seconds` after the start and one request. */
 export function memoryAtRest({ seconds }) {
   return async ({ main, effort }) => {
     const { pristine } = await stockOf(main, effort.stocks.few);
@@ -76,8 +76,8 @@ function loadAll({ port, plans }, { connections, seconds = LONGEST_LOAD_SECONDS,
 const sumOf = (loads, name) => loads.reduce((sum, load) => sum + load[name], 0);
 
 /**
- * Resident memory in MB after many requests, a tenth of them POSTs; the floor is what it was after a tenth of all. One
- * run, since it takes longer than the rounds of any other operation.
+ * Resident memory in MB after many requests, a tenth of them POSTs; the floor is the memory after the first tenth of
+ * all. There is only one run, since it takes longer than the rounds of any other operation.
  */
 export function memoryAfterRequests({ connections }) {
   return async (bench) => {
@@ -96,7 +96,7 @@ export function memoryAfterRequests({ connections }) {
   };
 }
 
-/** Peak memory in MB of a pasted that has done nothing else, when one upload on each connection has begun at once. */
+/** Peak memory in MB of a fresh pasted that takes one upload on each connection, all begun at once. */
 export function memoryUnderUploads({ connections }) {
   return async ({ main, effort: { rounds: count, crowdBytes: bytes } }) => {
     const rounds = [];
@@ -133,7 +133,7 @@ export function memoryUnderMix({ bytes, connections }) {
 
 /**
  * Time in ms from starting the process to its first 200 on /health, with the stock of many pastes and without load.
- * The floor is node's own from the start to the end of a module without a statement.
+ * The floor is the time that node takes to start, run an empty module, and exit.
  */
 export function startTime() {
   return async ({ main, effort }) => {

@@ -1,20 +1,20 @@
-// The thread by which the floor stores: rows as pasted wrote them, in the same tables with the same indexes, durable
-// before they count as stored. What comes while it is at work shares the next commit.
+// The thread by which the floor stores rows as pasted wrote them, in the same tables with the same indexes. They are
+// durable before they count as stored. Rows that come while the thread works share the next commit.
 
 import { hash, randomBytes } from 'node:crypto';
 import { DatabaseSync } from 'node:sqlite';
 import { Worker, isMainThread, parentPort, workerData } from 'node:worker_threads';
 import { ID_CHARACTERS } from './requests.mjs';
 
-/** As the service sets them on the connection that writes. */
+/** The same as the service sets on its connection that writes. */
 const PRAGMAS = `PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL; PRAGMA secure_delete = ON;
   PRAGMA journal_size_limit = 8388608; PRAGMA wal_autocheckpoint = 1024`;
 
 export const makeId = () => randomBytes(ID_CHARACTERS / 2).toString('hex');
 
 /**
- * Stores a row, and resolves when it is durable: a small paste, `content` with one character a byte; a `chunk` of
- * content, or the paste that has all of these.
+ * Gives a function that stores a row and resolves when it is durable. A row is a small paste, whose `content` has one
+ * character for each byte; a `chunk` of content; or the paste that its chunks belong to.
  */
 export function startStoring(database) {
   const thread = new Worker(new URL(import.meta.url), { workerData: database });
@@ -31,12 +31,12 @@ export function startStoring(database) {
     for (const { resolve } of durable) resolve();
   });
   return (row) => new Promise((resolve) => {
-    // What arrives in this turn of the event loop goes together.
+    // Rows that arrive in the same turn of the event loop share a commit.
     if (waiting.push({ row, resolve }) === 1 && underWay.length === 0) setImmediate(send);
   });
 }
 
-/** Carries rows out in one transaction. All that a paste has beside these is as the first one there has it. */
+/** `carryOut` stores rows in one transaction. All other columns of a paste are copied from the first paste there. */
 export function openStoring(database) {
   const db = new DatabaseSync(database);
   db.exec(PRAGMAS);

@@ -1,6 +1,6 @@
-// The floor, a process of its own: a bare node:http server that gives captured answers, and does no more than what it
-// takes to keep the same promise with node:sqlite and a thread. What pasted costs above it is what pasted does. The
-// parent sends over IPC what is to be done, and gets the port back.
+// The floor, in a process of its own: a bare node:http server that gives captured answers, and does only what the same
+// promise takes with node:sqlite and a thread. What pasted costs above the floor is its own work. The parent sends an
+// order over IPC, and gets the port back.
 
 import { createHash } from 'node:crypto';
 import http from 'node:http';
@@ -8,20 +8,20 @@ import { DatabaseSync } from 'node:sqlite';
 import { makeId, startStoring } from './floor-writer.mjs';
 import { ID_CHARACTERS } from './requests.mjs';
 
-/** What is larger is stored in chunks, of which so many of all uploads may be on their way to the disk. */
+/** Larger bodies are stored in chunks; so many chunks of all uploads may be on their way to the disk. */
 const LARGEST_SMALL = 64 * 1024;
 const CHUNKS_UNDER_WAY = 8;
 
-/** As long as the service gathers its lines. */
+/** The service gathers its log lines for the same time. */
 const GATHER_MS = 10;
 
-/** Headers that node:http puts on an answer by itself, as it did on the captured one. */
+/** Headers that node:http adds to an answer by itself, as it did to the captured one. */
 const ADDED_BY_NODE = new Set(['date', 'connection', 'keep-alive', 'transfer-encoding']);
 
 /**
- * `small`, `large` and `stored` are captured answers: to a GET, to that of a large paste, to a POST. The others are
+ * `small`, `large` and `stored` are captured answers: to a GET, to the GET of a large paste, to a POST. The others say
  * what else is done: `logLine` is written for each small GET; `contents` and `chunks` are databases in which the
- * content of a small or a large paste is looked up, `stores` is one that bodies are stored in.
+ * content of a small or a large paste is looked up; `stores` is a database in which bodies are stored.
  */
 function answering({ small, large, stored, logLine, contents, chunks, stores }) {
   const [replySmall, beginLarge, replyStored] = [small, large, stored].map((answer) => answer && replier(answer));
@@ -39,7 +39,7 @@ function answering({ small, large, stored, logLine, contents, chunks, stores }) 
   };
 }
 
-/** A whole body goes as text of one character a byte: the cheapest way of node:http, one write for head and body. */
+/** A whole body goes as text of one character a byte: the cheapest way, since node:http writes it with the head. */
 function replier({ status, headers: captured, body }) {
   const headers = captured.filter((_, index) => !ADDED_BY_NODE.has(captured[index - (index % 2)].toLowerCase()));
   const whole = body && Buffer.from(body).latin1Slice();
@@ -49,7 +49,7 @@ function replier({ status, headers: captured, body }) {
   };
 }
 
-/** A write for each line would cost more than all of a small answer; the service promises a line, not a write. */
+/** Writing each line by itself would cost more than a small answer; the service promises a line, not a write. */
 function gatherLines(line) {
   let lines = '';
   const write = () => {
@@ -84,7 +84,7 @@ function preparePieces(file) {
   };
 }
 
-/** Writes pieces as fast as the client takes them, and frees what was read: the garbage collector would come late. */
+/** Writes pieces as fast as the client takes them, and frees them itself, since the garbage collector would be late. */
 function pour(response, pieceAt, from = 0) {
   for (let position = from; ; position += 1) {
     const piece = pieceAt(position);
@@ -93,13 +93,13 @@ function pour(response, pieceAt, from = 0) {
   }
 }
 
-/** Resolves at the end of a body, of which each piece is given to `use`. */
+/** Gives each piece of a body to `use`, and resolves at its end. */
 function receive(request, use = () => {}) {
   request.on('data', use);
   return new Promise((resolve) => request.on('end', resolve));
 }
 
-/** Small bodies into their rows, others into chunks of the size that the service has made them of. */
+/** Stores small bodies in their rows, others in chunks of the size that the service uses. */
 function prepareStoring(file) {
   const store = startStoring(file);
   using db = new DatabaseSync(file, { readOnly: true });
@@ -113,7 +113,7 @@ function prepareStoring(file) {
   };
 }
 
-/** Of `chunks` of all uploads, `free` are buffers shared with the thread, to be used again. */
+/** `chunks` is shared by all uploads; its `free` buffers are shared with the thread too, and used again. */
 async function storeLarge(request, store, chunks) {
   const contentId = makeId();
   const digest = createHash('sha256');

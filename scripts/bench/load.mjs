@@ -1,5 +1,5 @@
-// The load generator, a process of its own: carries out one load at a time as its parent asks over IPC, and answers
-// with what it measured. Which loads make a benchmark is operations.mjs.
+// The load generator, in a process of its own: it carries out one load at a time as its parent asks over IPC, and
+// answers with what it measured. operations.mjs says which loads make a benchmark.
 
 import { createHistogram } from 'node:perf_hooks';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -8,7 +8,7 @@ import { senders } from './requests.mjs';
 
 const NS_PER_MS = 1e6;
 
-/** Each connection sends its next request when the last is answered, for so many seconds or `most` requests in all. */
+/** Each connection sends its next request when the last is answered, for `seconds` or `most` requests in all. */
 async function closedLoop({ port, plan, connections, seconds, most = Infinity }) {
   const opened = await openAll(port, connections);
   const sender = senders(plan);
@@ -46,7 +46,7 @@ async function openLoop({ port, plan, connections, seconds, intervalMs }) {
   return tally.end();
 }
 
-/** Of a load that begins when this is made. */
+/** The counts and times of a load that begins when this is constructed. */
 class Tally {
   begun = performance.now();
   #cpuAtStart = process.cpuUsage();
@@ -55,7 +55,7 @@ class Tally {
   #answers = 0;
   #lastAnswer = 0;
 
-  /** Sends a request; resolves to whether the connection can take another when that is answered. */
+  /** Sends a request; resolves when it is answered, to whether the connection can take another one. */
   ask(connection, send, askedAt = performance.now()) {
     return new Promise((resolve) => {
       connection.onEnd = (status, fault) => {

@@ -1,5 +1,5 @@
-// The table of what is measured and what must hold: a row for each operation. `floor` says what stands beside it in the
-// same run, on the same machine.
+// The table of what is measured and which bar it must meet: a row for each operation. `floor` says what it is compared
+// with, in the same run on the same machine.
 
 import {
   checkTime, memoryAfterRequests, memoryAtRest, memoryUnderMix, memoryUnderUploads, registering, startTime,
@@ -16,16 +16,16 @@ const SENT_CHUNKS = `${BARE} over the same chunk rows`;
 const STORED_CHUNKS = `${BARE} with SHA-256 that stores the same chunk rows, FULL`;
 
 /**
- * How long to try. `roundSeconds` of each side make a round. `stocks` are numbers of pastes, `expired` those that
- * cleanup has to remove, `requests` those after which memory must not have grown, `crowdBytes` the size of each of many
- * concurrent uploads.
+ * How much to measure. `roundSeconds` of each side make a round. `stocks` are numbers of pastes, `expired` is how many
+ * cleanup has to remove, `requests` is after how many memory must not have grown, `crowdBytes` is the size of each of
+ * many concurrent uploads.
  */
 export const FULL_EFFORT = {
   rounds: 5, roundSeconds: 2, warmUpSeconds: 2, starts: 7, stocks: { few: 10_000, some: 100_000, many: 1_000_000 },
   expired: 10_000, requests: 1_000_000, crowdBytes: LARGE,
 };
 
-/** For a look while working: too short to judge by, with fewer pastes and a smaller crowd than the bars are about. */
+/** For a quick look: too short to judge by, with fewer pastes and a smaller crowd than the bars assume. */
 export const QUICK_EFFORT = {
   rounds: 3, roundSeconds: 0.7, warmUpSeconds: 1, starts: 3, stocks: { few: 2000, some: 20_000, many: 100_000 },
   expired: 1000, requests: 100_000, crowdBytes: 5 * MIB,
@@ -44,7 +44,7 @@ const among = (request) => amongMany({ request, connections: 8 });
 const ratio = (bound) => ({ of: 'ratio', ...bound });
 const figure = (bound) => ({ of: 'pasted', ...bound });
 
-/** In this order: what deletes of a stock comes after what reads it. */
+/** The order matters: operations that delete from a stock come after those that read it. */
 export const OPERATIONS = [
   ['get-raw', 'GET raw 1 KiB, 32 connections, 100 000 pastes, Zipf', LOGGED,
     'requests/s', ratio({ atLeast: 0.75 }), get()],

@@ -1,5 +1,5 @@
-// What a benchmark run occupies: child processes, each on its core, and temporary folders. All of it is given back at
-// the end, however the end comes.
+// What a benchmark run occupies: child processes, each on its cores, and temporary folders. All of it is given back
+// when the run ends, whatever ends it.
 
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -18,8 +18,8 @@ const folders = new Set();
 let cores = null;
 
 /**
- * The load generator and this process on one core, so that neither takes more, and the servers wherever the scheduler
- * puts them: where taskset exists and this process may use two cores. Says what it did.
+ * Pins the load generator and this process to one core, so that neither takes more; the servers run on any core. That
+ * needs taskset, and two cores that this process may use. Returns what it did.
  */
 export function pinLoad() {
   const hasTaskset = process.platform === 'linux' && spawnSync('taskset', ['--version']).status === 0;
@@ -42,13 +42,13 @@ export function removeFolder(folder) {
   folders.delete(folder);
 }
 
-/** Ends every process and removes every folder, waiting for neither: for the end of this process. */
+/** Kills every process and removes every folder without waiting, for the end of this process. */
 export function abandon() {
   for (const child of running) child.kill('SIGKILL');
   for (const folder of folders) removeFolder(folder);
 }
 
-/** Starts Node with `args`, on the cores of that side. */
+/** Starts Node with `args`, on the cores of `side`. */
 export function startNode(args, options, side = 'servers') {
   const pinning = cores === null ? [] : ['taskset', '-c', cores[side]];
   const [command, ...before] = [...pinning, process.execPath];
@@ -66,13 +66,13 @@ export async function stop(child) {
   clearTimeout(timer);
 }
 
-/** A process of `script` in this folder: it answers one message with another. What it prints is drained. */
+/** Starts a `script` of this folder, which answers each message with another. Its output is read and dropped. */
 export function startScript(script, side) {
   const options = { stdio: ['ignore', 'pipe', 'inherit', 'ipc'], serialization: 'advanced' };
   const child = startNode([path.join(import.meta.dirname, script)], options, side);
   child.stdout.resume();
   const ended = once(child, 'exit').then(() => Promise.reject(new Error(`${script} ended`)));
-  // Most end when nothing is asked of them any more.
+  // Most scripts end while no question is open, and then nobody handles this rejection.
   ended.catch(() => {});
   const ask = async (message) => {
     child.send(message);
@@ -82,23 +82,23 @@ export function startScript(script, side) {
   return { child, ask, [Symbol.asyncDispose]: () => stop(child) };
 }
 
-/** The load generator; a gentle one only gets the time of its core that other loads leave over. */
+/** The load generator; a gentle one gets only the time of the core that other loads leave. */
 export function startLoad({ gentle = false } = {}) {
   const script = startScript('load.mjs', 'load');
   if (gentle) os.setPriority(script.child.pid, os.constants.priority.PRIORITY_LOW);
   return { ...script, run: (name, load) => script.ask({ name, load }) };
 }
 
-/** The floor; the database that it stores in goes with it, folder and all. */
+/** The floor; when it ends, the folder of the database that it stores in is removed. */
 export async function startFloor(order) {
   const { child, ask } = startScript('floor.mjs');
   return serverOf(child, await ask(order), order.stores && path.dirname(order.stores));
 }
 
 /**
- * pasted on a free port. `settings` come beside those that every benchmark needs; `folder` has the database and then
- * stays, otherwise it is a new one, which goes with the server. Its log goes to a pipe that is drained, so that it
- * never waits for a reader, or with `logsToFile` to a file beside the database.
+ * pasted on a free port. `settings` are added to those that every benchmark needs. A `folder` that is given has the
+ * database and stays; otherwise a new one is made and removed with the server. The log goes to a pipe that is drained,
+ * so that pasted never waits for a reader, or with `logsToFile` to a file beside the database.
  */
 export async function startPasted(main, { settings, folder, logsToFile = false } = {}) {
   const home = folder ?? makeFolder();
@@ -108,7 +108,7 @@ export async function startPasted(main, { settings, folder, logsToFile = false }
   const child = startNode([main], { env, stdio: ['ignore', output, 'inherit'] });
   if (logsToFile) closeSync(output);
   let newest = '';
-  // Not looked at, which would take the load's core.
+  // Only kept here, not searched: searching would take time of the load's core.
   child.stdout?.on('data', (chunk) => (newest = (newest + chunk.latin1Slice()).slice(-KEPT_LOG)));
   /** The part of the log that matches, as soon as it is there. */
   const logged = async (pattern) => {
@@ -124,8 +124,8 @@ export async function startPasted(main, { settings, folder, logsToFile = false }
 }
 
 /**
- * Nothing of the caller's environment but PATH. Every limit that would refuse the load is off, and only that; the log
- * is written, as in production.
+ * Nothing of the caller's environment but PATH. Only the limits that would refuse the load are off; the log is
+ * written, as in production.
  */
 export function pastedEnvironment(folder, port) {
   return {
@@ -136,7 +136,7 @@ export function pastedEnvironment(folder, port) {
   };
 }
 
-/** What it takes of the machine is NaN where the system does not tell. `folder` goes with it. */
+/** Memory and processor time are NaN where the system does not tell. `folder` is removed with the server. */
 function serverOf(child, port, folder) {
   const read = (name) => (process.platform === 'linux' ? readFileSync(`/proc/${child.pid}/${name}`, 'utf8') : '');
   // proc_pid_status(5), in kB there
@@ -146,9 +146,9 @@ function serverOf(child, port, folder) {
     /** The most memory that it ever had resident. */
     peakBytes: () => statusBytes('VmHWM'),
     residentBytes: () => statusBytes('VmRSS'),
-    /** Of all its threads. proc_pid_stat(5): utime and stime are the 14th and 15th fields, in 1/100 s. */
+    /** The time of all its threads. proc_pid_stat(5): utime and stime are the 14th and 15th fields, in 1/100 s. */
     cpuSeconds() {
-      // The second field may hold spaces: these are counted from its end.
+      // The second field may hold spaces, so fields are counted from its end.
       const fields = read('stat').split(') ').at(-1).split(' ');
       return (Number(fields[11]) + Number(fields[12])) / 100;
     },

@@ -1,5 +1,5 @@
-// Rates and times of requests in a closed or an open loop, on pasted and on something beside it in turn: a bare server,
-// or pasted with fewer pastes, other answers or another log.
+// Rates and times of requests in a closed or an open loop, in turn on pasted and on what it is compared with: a bare
+// server, or pasted with fewer pastes, other answers or another log.
 
 import { startFloor, startLoad } from './processes.mjs';
 import { text } from './requests.mjs';
@@ -9,13 +9,13 @@ import {
   PASTE_BYTES, PASTES_OF_AN_OWNER, copyOf, copyWithExpired, countExpired, readThrough, stockOf,
 } from './stock.mjs';
 
-/** From here on the load generator may be what limits the floor, and the ratio flatters pasted. */
+/** Above this share of a core, the load generator may be what limits the floor, and the ratio flatters pasted. */
 const LOAD_IS_LIMIT = 0.95;
 
 const perSecond = ({ answers, seconds }) => answers / seconds;
 export const p99 = ({ p99Ms }) => p99Ms;
 
-/** A closed loop against both sides; `amount` is what one request counts in the row's unit, `most` bounds a round. */
+/** A closed loop on both sides; one request counts `amount` in the row's unit, a round has at most `most` requests. */
 export function throughput(preparation, { connections, amount = 1, most, figureOf = perSecond }) {
   return async (bench) => {
     await using pasted = await startPrepared(bench, preparation);
@@ -32,7 +32,7 @@ function loadNotes(rounds) {
   return [`load generator busy ${Math.round(100 * loadShare)} % of its core beside the floor${warning}`];
 }
 
-/** The rate of a closed loop of pasted; the floor is pasted prepared as usual. */
+/** The rate of a closed loop on pasted prepared by `other`; the floor is pasted prepared by `usual`. */
 export function besideUsual(usual, other, { connections }) {
   return async (bench) => {
     await using floor = await startPrepared(bench, usual);
@@ -43,8 +43,8 @@ export function besideUsual(usual, other, { connections }) {
 
 /**
  * Time for one request in ms, `connections` of them at a time; the floor is pasted itself with few pastes. Before each
- * round, all of the database is read once, so that either is in the system's page cache. Deleted pastes are made up for
- * by as many new ones after each round.
+ * round, the whole database is read once, so that both databases are in the system's page cache. After each round,
+ * deleted pastes are replaced by as many new ones.
  */
 export function amongMany({ request, connections }) {
   return async (bench) => {
@@ -61,14 +61,14 @@ export function amongMany({ request, connections }) {
 }
 
 /**
- * p99 of a modest and steady load of GETs while `uploads` of `bytes` run without a pause and a service just started
- * removes what has expired meanwhile. The floor is a bare server that takes as many uploads into the same rows.
+ * p99 of a modest and steady load of GETs while `uploads` of `bytes` run without a pause, and pasted, just started,
+ * removes expired pastes. The floor is a bare server that takes as many uploads into the same rows.
  */
 export function latencyBesideWork({ connections, intervalMs, uploads, bytes }) {
   return async (bench) => {
     const { effort } = bench;
     const few = await stockOf(bench.main, effort.stocks.few);
-    // Of a thousand requests a second, a p99 takes longer to settle than a rate does.
+    // At a thousand requests a second, a p99 takes longer to settle than a rate does.
     const seconds = 2 * effort.roundSeconds;
     await using load = startLoad();
     await using busyLoad = startLoad({ gentle: true });
@@ -88,7 +88,7 @@ export function latencyBesideWork({ connections, intervalMs, uploads, bytes }) {
       await using pasted = await startPrepared(bench, { by: 'draw', stock, suffix: '/raw', draw: 'zipf' });
       const measured = await besideUploads(pasted.port, pasted.plan, stock);
       const stored = await capture(pasted.port, 'POST', '/', text(bytes));
-      // What it has still to remove is not to disturb the floor.
+      // Ended now, so that pastes it has still to remove do not disturb the floor.
       await pasted[Symbol.asyncDispose]();
       await using bare = await startFloor({ ...pasted.floor, stored, stores: copyOf(stock.file) });
       const floor = await besideUploads(bare.port, pasted.plan, stock);
@@ -103,8 +103,8 @@ export function latencyBesideWork({ connections, intervalMs, uploads, bytes }) {
 }
 
 /**
- * A closed loop on both sides, with the processor time that the server took for a request. What is asked for once only
- * is asked for half of it in all rounds. `refill` is a load that makes up for each round.
+ * A closed loop on both sides, with the processor time that the server took for a request. Pastes that are asked for
+ * once only are shared out over the rounds, half of them in all. `refill` is a load that makes up for each round.
  */
 async function compareLoops({ effort }, floor, pasted, { figureOf = perSecond, notesOf, ...options }) {
   const { isReadBefore, refill, ...loop } = options;

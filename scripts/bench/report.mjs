@@ -26,7 +26,7 @@ export function describeMachine(pasted, pinned) {
     cpu: os.cpus()[0]?.model ?? 'unknown', cores: os.cpus().length, memoryBytes: os.totalmem(),
     kernel: `${os.type()} ${os.release()}`, loadBefore: os.loadavg()[0], pinned,
     isInMemory: statfsSync(folder).type === TMPFS,
-    // Nothing that is acknowledged after reaching the disk can be faster.
+    // No operation that waits for the disk before it is acknowledged can be faster than this.
     writePageMs: medianMs(50, Buffer.alloc(4096, 1)), write50MibMs: medianMs(3, Buffer.alloc(50 * 2 ** 20, 2)),
   };
   closeSync(file);
@@ -62,7 +62,7 @@ const COLUMNS = {
   "floor's": ({ outcome }) => figure(outcome.cpuMs.floor * 1000),
 };
 
-/** The figures, and below them what is to be said of each. */
+/** The table of figures, and below it the notes on each operation. */
 export function tableLines(results) {
   if (results.length === 0) return [];
   const cells = results.map((result) => Object.values(COLUMNS).map((cell) => cell(result)));
@@ -87,7 +87,7 @@ export function asJson(machine, quick, results) {
   return `${JSON.stringify({ machine, quick, operations }, null, 2)}\n`;
 }
 
-/** Three significant digits, or all of a larger number's whole part. */
+/** Three significant digits, or a whole number if it is 100 or more. */
 function figure(value) {
   if (Number.isNaN(value)) return '';
   return value >= 100 ? value.toFixed(0) : value.toPrecision(3);

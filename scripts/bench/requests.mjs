@@ -1,5 +1,5 @@
 // The requests that a load is made of, prepared as bytes before any clock runs. Every body is unique, since equal
-// content is a case of its own for a paste service. Sending them is connection.mjs.
+// content is a case of its own for a paste service. connection.mjs sends them.
 
 import { randomBytes } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -7,14 +7,14 @@ import { eachOnce, seededRandom, uniform, zipf } from './statistics.mjs';
 
 const DRAWS = { zipf, uniform, eachOnce };
 
-/** Of the ids that pasted makes. */
+/** The length of the ids that pasted makes. */
 export const ID_CHARACTERS = 26;
 
 const STAMP_BYTES = 32;
 const FILLING_BYTES = 4 * 1024 * 1024;
 const SEED = 9;
 
-/** What stands in the template of a drawn request for what differs from one to the next, of the same length. */
+/** Placeholders in the template of a drawn request; each is as long as the value that replaces it. */
 export const ID = '{id}'.padEnd(ID_CHARACTERS, '-');
 export const OWNER = '{owner}'.padEnd(40, '-');
 export const STAMP = '{stamp}'.padEnd(STAMP_BYTES, '-');
@@ -22,12 +22,12 @@ export const STAMP = '{stamp}'.padEnd(STAMP_BYTES, '-');
 const made = new Map();
 
 /**
- * What sends the next request of a plan, for each connection one of its own. A plan that comes again goes on where it
- * was, and `side` tells equal ones apart. The kinds of plan:
+ * Makes a function for each connection that sends the next request of a plan. A plan that comes again continues where
+ * it was; `side` tells two equal plans apart. The kinds of plan:
  * `fixed`: one of `requests`, by Zipf's law;
  * `post`: a body of `bytes` in one piece;
  * `upload`: a body of `bytes` that is sent as the socket takes it;
- * `drawn`: `template` about one of the first `count` pastes of the file `ids`, of the owner that it has among `owners`.
+ * `drawn`: `template`, filled in with one of the first `count` ids of the file `ids`, and its owner among `owners`.
  */
 export function senders(plan) {
   const key = JSON.stringify(plan);
@@ -40,7 +40,7 @@ export function headOf(line, ...headers) {
   return [`${line} HTTP/1.1`, 'Host: 127.0.0.1', ...headers, '', ''].join('\r\n');
 }
 
-/** Printable ASCII in lines, as pastes mostly are: every byte of it passes through the server's UTF-8 check. */
+/** Printable ASCII in lines, like most pastes; every byte passes through the server's UTF-8 check. */
 export function text(bytes) {
   const lines = randomBytes(bytes).toString('base64').replace(/.{56}/g, '$&\n');
   return Buffer.from(lines.slice(0, bytes), 'latin1');
@@ -98,7 +98,7 @@ function postHead(bytes) {
 const thisProcess = randomBytes(8).toString('hex');
 let stamped = 0;
 
-/** STAMP_BYTES of text that no other request has. */
+/** STAMP_BYTES of text that no other request contains. */
 function stamp() {
   stamped += 1;
   return thisProcess + stamped.toString(16).padStart(STAMP_BYTES - thisProcess.length, '0');

@@ -1,21 +1,21 @@
-// What an operation needs before it is measured: a running server, stored pastes, the plan of its load, and what the
-// floor is to do, with the real answers that it then gives. Nothing here is timed.
+// What an operation needs before it is measured: a running server, stored pastes, the plan of its load, and the order
+// for the floor, with real answers that the floor then repeats. Nothing here is timed.
 
 import http from 'node:http';
 import { startPasted } from './processes.mjs';
 import { ID, OWNER, STAMP, headOf, text } from './requests.mjs';
 import { PASTE_BYTES, copyOf, ownersOf, stockOf } from './stock.mjs';
 
-/** As Firefox and Safari navigate. */
+/** The header that Firefox and Safari send when they navigate. */
 const BROWSER = 'Accept: text/html,application/xhtml+xml,application/xml;q=0.9,*/*;q=0.8';
 
-/** Of content that pasted keeps in the row of its paste. */
+/** The largest content that pasted keeps in the row of its paste. */
 const LARGEST_ROW_BYTES = 64 * 1024;
 
 const AS_OWNER = `X-SSL-Client-SHA1: ${OWNER}`;
 const CONTENT = ['Content-Type: text/plain', `Content-Length: ${PASTE_BYTES}`];
 
-/** Templates of what owners do; a list is the first page of an owner's own. */
+/** Templates of what owners do; `list` asks for the first page of an owner's own pastes. */
 const OF_OWNERS = {
   list: headOf('GET /pastes', AS_OWNER),
   update: headOf(`PUT /${ID}`, AS_OWNER, ...CONTENT) + STAMP + text(PASTE_BYTES - STAMP.length).toString('latin1'),
@@ -25,12 +25,12 @@ const OF_OWNERS = {
 /** Each gives the `plan` of the load and, where a bare server is the floor, what it does (floor.mjs). */
 const PREPARATIONS = {
   /**
-   * GET of a paste of the stock, `suffix` following the id: the popular ones often ('zipf'), or each once and its
-   * content looked up by the floor, too ('eachOnce').
+   * GET of a paste of the stock, with `suffix` behind the id: popular pastes often ('zipf'), or each paste once
+   * ('eachOnce'), in which case the floor looks up its content too.
    */
   async draw({ port, logged }, { suffix, draw }, { lastId, pristine, ids, count }) {
     const small = await capture(port, 'GET', `/${lastId}${suffix}`);
-    // The last one was read now, and is not among those drawn.
+    // The last paste has just been read, so it is not among those drawn.
     const plan = { kind: 'drawn', template: headOf(`GET /${ID}${suffix}`), ids, count: count - 1, draw };
     const contents = draw === 'eachOnce' ? pristine : undefined;
     return { plan, floor: { small, contents, logLine: await logged(/.*"event":"request".*\n/) } };
@@ -44,7 +44,7 @@ const PREPARATIONS = {
 
   /**
    * GET of one of `count` new pastes of `bytes`, or with `pages` of their pages, as browsers ask for them. The floor
-   * reads chunks where pasted keeps them so.
+   * reads chunks where pasted keeps the content in chunks.
    */
   async store({ port, database }, { count, bytes, pages = false }) {
     const contents = Array.from({ length: count }, () => text(bytes));
@@ -55,7 +55,7 @@ const PREPARATIONS = {
     const request = (id) => (pages ? headOf(`GET /${id}`, BROWSER) : headOf(`GET /${id}/raw`));
     const plan = { kind: 'fixed', requests: ids.map(request) };
     if (bytes <= LARGEST_ROW_BYTES) return { plan, floor: { small: answer } };
-    // Without the body, which would be memory that the floor does not need.
+    // Without the body, which would only take memory of the floor.
     return { plan, floor: { large: { ...answer, body: undefined }, chunks: database } };
   },
 
@@ -65,7 +65,7 @@ const PREPARATIONS = {
     return { plan: { kind, bytes }, floor: { stored, stores: database && copyOf(database) } };
   },
 
-  /** All at once: GET and POST of small pastes, and of `bytes`. */
+  /** All at once: GET and POST of small pastes, and download and upload of pastes of `bytes`. */
   async mix(pasted, { bytes }) {
     const get = await PREPARATIONS.store(pasted, { count: 1000, bytes: PASTE_BYTES });
     const download = await PREPARATIONS.store(pasted, { count: 10, bytes });
@@ -76,8 +76,8 @@ const PREPARATIONS = {
 };
 
 /**
- * Starts pasted, on the stock of that name or on this one, if any, or on three nodes of rqlite, and prepares it by one of
- * PREPARATIONS.
+ * Starts pasted on a stock (given by name or itself), on an empty database, or with `inCluster` on three nodes of
+ * rqlite, and prepares it by one of PREPARATIONS.
  */
 export async function startPrepared({ main, effort }, { by, stock: name, logsToFile, inCluster = false, ...needs }) {
   const stock = typeof name === 'string' ? await stockOf(main, effort.stocks[name]) : name;
@@ -101,7 +101,7 @@ async function startCluster(owner) {
 
 const agent = new http.Agent({ keepAlive: true, maxSockets: 16 });
 
-/** Any answer but 2xx is thrown. */
+/** Resolves to an answer; rejects when its status is not 2xx. */
 export function capture(port, method, path, content) {
   const headers = content === undefined ? {} : { 'Content-Type': 'text/plain', 'Content-Length': content.length };
   return new Promise((resolve, reject) => {

@@ -9,12 +9,12 @@ export function median(values) {
   return (sorted[(sorted.length - 1) >> 1] + sorted[sorted.length >> 1]) / 2;
 }
 
-/** What is left from one round to do in the background should not be charged to the next. */
+/** A pause, so that work that one round leaves in the background is not charged to the next. */
 const SETTLE_MS = 150;
 
 /**
- * floor, pasted, floor, pasted ... `rounds` times each: what drifts on a machine (clock rate, neighbours, a filling
- * disk) then falls on both sides alike.
+ * Measures floor, pasted, floor, pasted ... `rounds` times each: then drift of the machine (clock rate, neighbours, a
+ * filling disk) affects both sides alike.
  */
 export async function alternate(rounds, floor, pasted) {
   const measured = [];
@@ -29,7 +29,7 @@ export async function alternate(rounds, floor, pasted) {
   return measured;
 }
 
-/** The outcome of rounds of so many seconds in turn, after one to warm up, whose errors count too. */
+/** The outcome of alternating rounds of `roundSeconds`, after one warm-up round, whose errors count too. */
 export async function compare({ rounds, roundSeconds, warmUpSeconds }, sides, figureOf, notesOf) {
   const during = (seconds) => sides.map((measure) => () => measure(seconds));
   const warmUp = await alternate(1, ...during(warmUpSeconds));
@@ -38,10 +38,10 @@ export async function compare({ rounds, roundSeconds, warmUpSeconds }, sides, fi
 }
 
 /**
- * What is reported of an operation: medians of both sides' figures, and of the ratios that each round has of its own,
- * in the row's unit; NaN for what it does not have. `errors` of any side make the whole run fail. `cpuMs` is the
- * processor time that a server took for one request, in all its threads; unlike a rate, it is much the same on a busy
- * machine.
+ * What is reported of an operation: the medians of both sides' figures, in the row's unit, and of the ratios of the
+ * rounds; NaN for a figure that the operation does not have. `errors` of any side make the whole run fail. `cpuMs` is
+ * the processor time that a server took for one request, in all its threads; unlike a rate, it is much the same on a
+ * busy machine.
  */
 export function outcomeOf(rounds, figureOf, notesOf = () => []) {
   const medianOf = (side, of) => median(rounds.map((round) => of(round[side])));
@@ -69,8 +69,8 @@ function errorsOf(rounds) {
 }
 
 /**
- * Whether a bar is met: `of` the ratio to the floor or of the `pasted` figure itself, at least or at most. With
- * `timesFloor`, `atMost` is counted from so many times the floor's figure. Never by a figure that could not be had.
+ * Whether a bar is met. `of` is `ratio` (to the floor) or `pasted` (the figure itself); it must be at least or at most
+ * the bound. With `timesFloor`, `atMost` is added to so many times the floor's figure. NaN never meets a bar.
  */
 export function isMet({ of, atLeast, atMost, timesFloor }, figures) {
   const figure = figures[of];
@@ -87,7 +87,7 @@ export function barText({ of, atLeast, atMost, timesFloor }, unit) {
   return `${relation} ${above}${bound} ${unit.split(' ').at(-1)}`;
 }
 
-/** Numbers of [0, 1) that only look random: mulberry32, whose 32 bits of state are enough to pick pastes by. */
+/** Pseudorandom numbers of [0, 1) by mulberry32, whose 32 bits of state are enough to pick pastes. */
 export function seededRandom(seed) {
   let state = seed >>> 0;
   return () => {
@@ -98,7 +98,7 @@ export function seededRandom(seed) {
   };
 }
 
-/** 0 to `count` - 1, each once, in an order in which every other is as likely (Fisher and Yates). */
+/** 0 to `count` - 1, each once, where every order is equally likely (Fisher and Yates). */
 export function permutation(count, random) {
   const order = Uint32Array.from({ length: count }, (_, index) => index);
   for (let last = count - 1; last > 0; last -= 1) {
@@ -109,8 +109,8 @@ export function permutation(count, random) {
 }
 
 /**
- * Zipf's law: what is the n-th in popularity is asked for 1/n times as often as the first. Which these are is a
- * permutation's business, so that popular pastes are not neighbours in the database.
+ * Zipf's law: the n-th most popular paste is asked for 1/n times as often as the first. A permutation decides which
+ * pastes are popular, so that they are not neighbours in the database.
  */
 export function zipf(count, random) {
   const byPopularity = permutation(count, random);
@@ -130,7 +130,7 @@ export function zipf(count, random) {
   };
 }
 
-/** Each index once, uniformly; one more is an error, since then something would be asked for a second time. */
+/** Each index once, in random order; one more draw throws, since it would ask for a paste a second time. */
 export function eachOnce(count, random) {
   const order = permutation(count, random);
   let drawn = 0;
@@ -140,7 +140,7 @@ export function eachOnce(count, random) {
   };
 }
 
-/** Each index as likely as any other, each time. */
+/** Each draw gives every index with the same chance. */
 export function uniform(count, random) {
   return () => Math.floor(random() * count);
 }

@@ -1,5 +1,5 @@
-// Databases with many pastes, made once a run: the server under test makes an empty one, the rows are written into it
-// without the server, since storing a million over HTTP would take longer than all that is measured with them.
+// Databases with many pastes, each made once a run. The server under test makes an empty one; this module then writes
+// the rows itself, since storing a million pastes over HTTP would take longer than all that is measured with them.
 
 import { hash, randomBytes } from 'node:crypto';
 import { closeSync, constants, copyFileSync, fsyncSync, openSync, readSync, writeFileSync } from 'node:fs';
@@ -12,7 +12,7 @@ import { ID_CHARACTERS, text } from './requests.mjs';
 
 export const PASTE_BYTES = 1024;
 
-/** So many pastes each owner has, however many there are in all. */
+/** Each owner has this many pastes, however many there are in all. */
 export const PASTES_OF_AN_OWNER = 1000;
 
 const DAY_SECONDS = 86_400;
@@ -21,15 +21,15 @@ const BASE32 = 'abcdefghijklmnopqrstuvwxyz234567';
 
 const made = new Map();
 
-/** The identities of the owners of so many pastes, who own one after the other in turn. */
+/** The identities of the owners of `count` pastes; the pastes belong to them in turn. */
 export function ownersOf(count) {
   return Array.from({ length: Math.ceil(count / PASTES_OF_AN_OWNER) }, (_, owner) => hash('sha1', `owner ${owner}`));
 }
 
 /**
  * A database of `count` pastes of PASTE_BYTES, made when first asked for. `pristine` is its file, which nobody changes;
- * `folder` holds a copy for a server, which later users find as the former ones left it; `ids` is a file of all ids in
- * a row, in the order of their rows.
+ * `folder` holds a copy for a server, which later operations find as earlier ones left it; `ids` is a file of all ids,
+ * one after the other, in the order of their rows.
  */
 export function stockOf(main, count) {
   if (!made.has(count)) made.set(count, makeStock(main, count));
@@ -54,7 +54,7 @@ async function makeStock(main, count) {
   return { count, pristine, folder, ids: idsFile, lastId: ids.at(-1) };
 }
 
-/** The stock in a folder that goes with it, in which `expired` more have outlived their time, unnoticed so far. */
+/** A copy of the stock with `expired` more pastes, which have expired but are still there; disposal removes it. */
 export async function copyWithExpired(stock, expired) {
   const file = copyOf(stock.pristine);
   const folder = path.dirname(file);
@@ -71,7 +71,7 @@ export function copyOf(file) {
   return copy;
 }
 
-/** Reads a file to its end, so that all of it is in the system's page cache, where there is room for it. */
+/** Reads a file to its end, so that all of it is in the system's page cache, if there is room. */
 export function readThrough(file) {
   const buffer = Buffer.allocUnsafe(FILLING_BYTES);
   const descriptor = openSync(file);
@@ -85,15 +85,15 @@ export function countExpired({ file }) {
   return db.prepare('SELECT count(*) AS expired FROM pastes WHERE expires_at < unixepoch()').get().expired;
 }
 
-/** As long as the server's own, of the same characters. */
+/** An id as long as the server's ids, of the same characters. */
 function makeId() {
   return Array.from(randomBytes(ID_CHARACTERS), (byte) => BASE32[byte & 31]).join('');
 }
 
-/** Rows as the server writes them, of pastes with PASTE_BYTES of text that no two have in common. */
+/** Writes rows as the server does, of pastes with PASTE_BYTES of text each; no two have the same text. */
 async function fill(file, ids, createdAt, ttlSeconds) {
   const db = new DatabaseSync(file);
-  // Nobody else uses it, and one that broke off would be thrown away: no journal, no syncs but the last.
+  // No journal and only one sync, at the end: nobody else uses the database, and an unfinished one is thrown away.
   db.exec(`PRAGMA journal_mode = MEMORY; PRAGMA synchronous = OFF; PRAGMA cache_size = ${-(2 ** 20)}`);
   const insert = db.prepare(`
     INSERT INTO pastes (id, owner, mime_type, size, sha256, created_at, expires_at, burn_after_read, accessed_at,
@@ -110,7 +110,7 @@ async function fill(file, ids, createdAt, ttlSeconds) {
     const digest = hash('sha256', content, 'buffer');
     const owner = owners[index % owners.length];
     insert.run(id, owner, PASTE_BYTES, digest, created, created + ttlSeconds, created, content);
-    // So that a signal to end the run is not kept waiting for all of them.
+    // Lets a signal end the run before all rows are written.
     if (index % 10_000 === 0) await setImmediate();
   }
   db.exec('COMMIT; PRAGMA journal_mode = WAL');
@@ -118,7 +118,7 @@ async function fill(file, ids, createdAt, ttlSeconds) {
   sync(file);
 }
 
-/** What is still to be written must not disturb what is measured next. */
+/** Waits until the file is on disk, so that writing it does not disturb the next measurement. */
 function sync(file) {
   const descriptor = openSync(file, 'r+');
   fsyncSync(descriptor);

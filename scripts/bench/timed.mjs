@@ -1,6 +1,6 @@
-// What is timed without a socket, in a process of its own: the checks that every creation goes through, as the built
-// modules make them, and the bare cryptography that a registration can't do without. The parent says over IPC what to
-// do and for how long.
+// Work that is timed without a socket, in a process of its own: the checks that every creation goes through, as the
+// built modules make them, and the bare cryptography that a registration needs. The parent says over IPC what to do
+// and for how long.
 
 import { generateKeyPair, hash, randomBytes, sign } from 'node:crypto';
 import path from 'node:path';
@@ -8,7 +8,7 @@ import { DatabaseSync } from 'node:sqlite';
 import { pathToFileURL } from 'node:url';
 import { promisify } from 'node:util';
 
-/** A check takes as long whatever the difficulty; this one takes hundreds of attempts to solve, and not a million. */
+/** A check takes the same time at any difficulty; this one is solved in hundreds of attempts instead of a million. */
 const DIFFICULTY_BITS = 8;
 const SOLVED = 500;
 
@@ -21,7 +21,7 @@ const KDF_ITERATIONS = 2048;
 const clock = { unixMs: () => Date.now(), monotonicMs: () => performance.now() };
 const count = () => {};
 
-/** Each gives what to do once, and what to say of it. */
+/** Each gives `once`, the work to time, and a `note` for the report. */
 const WORKS = {
   async work({ main, database }) {
     const { Challenges, config } = await built(main);
@@ -85,7 +85,7 @@ function solve(nonce) {
 
 const prepared = {};
 
-/** `atOnce` of them at a time, each with `batch` one after the other between looks at the clock. */
+/** Runs `atOnce` loops at the same time; each does `batch` pieces of work between two looks at the clock. */
 async function time({ what, seconds, atOnce, batch, ...rest }) {
   prepared[what] ??= await WORKS[what](rest);
   const { note, once } = prepared[what];

@@ -1,10 +1,10 @@
-// What campaigns have found so far, as the tables of a page in Markdown, and the plot of the long day beside it.
+// Writes what campaigns have found so far as tables into a Markdown page, and the plot of the soak test beside it.
 
 import { readFileSync, rmSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { soakPlot, soakTable } from './soak.mjs';
 
-/** Around what is written anew; the rest of the page is written by hand. */
+/** These lines enclose the part that is written anew; the rest of the page is written by hand. */
 export const BEGIN = '<!-- figures: npm run campaign -- --report -->';
 export const END = '<!-- end of the figures -->';
 
@@ -14,7 +14,7 @@ const PLOT = 'soak.svg';
 const SOAK = '16';
 
 /**
- * Puts the figures into the page `file`; the paths of what it has written. Throws when there is nothing to write.
+ * Puts the figures into the page `file`, and returns the paths it has written. Throws when there is nothing to write.
  * @param {string} file
  * @param {readonly { name: string, title: string, target: string }[]} rows in their order
  * @param {ReadonlyMap<number, ReadonlyMap<string, object>>} found by major version of Node, by name of the row

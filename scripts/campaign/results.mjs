@@ -1,18 +1,18 @@
-// What a campaign has found so far, as a JSON file for each row and each major version of Node: written after every
-// unit, so that nothing is lost when it is stopped, and several campaigns may try different rows at the same time. What
-// the repository keeps of it, in one file, is where a campaign on another machine goes on.
+// What a campaign has found so far, as a JSON file for each row and each major version of Node. It is written after
+// every unit, so that nothing is lost when the campaign stops, and several campaigns may try different rows at the same
+// time. The repository keeps the main results in one file, from which a campaign on another machine continues.
 
 import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { say } from '../child.mjs';
 
-/** Losses with what helps to understand them; more would only make the file long. */
+/** How many losses are kept with their evidence; more would only make the file long. */
 const LOSSES_KEPT = 50;
 
 /**
- * A row begins anew when what is tried has changed since its last unit, unless `goesOn`: then its counts are of all the
- * builds that it names. With `isFresh` it begins anew in any case. `found` is what readFound gives: for rows of which
- * nothing is in the folder.
+ * A row begins anew when the build or Node has changed since its last unit. With `goesOn` it continues instead, and
+ * counts what was tried with all the builds that it names. With `isFresh` it begins anew in any case. `found` is what
+ * readFound gives; it is used for rows that have no file in the folder.
  * @param {{
  *   folder: string, found?: ReadonlyMap<string, object>, versions: Record<string, unknown>, isFresh: boolean,
  *   goesOn: boolean,
@@ -30,7 +30,7 @@ export function openResults({ folder, found = new Map(), versions, isFresh, goes
     return null;
   }
 
-  /** What is known of a row, as it is written. */
+  /** What is known about a row, in the form in which it is written. */
   function of(row) {
     if (!rows.has(row.name)) rows.set(row.name, kept(row));
     return stateOf(row, rows.get(row.name));
@@ -45,7 +45,7 @@ export function openResults({ folder, found = new Map(), versions, isFresh, goes
 
   return {
     of,
-    /** It replaces nothing that was found before. */
+    /** A skipped row keeps what was found before. */
     skip(row, reason) {
       if (of(row).units === 0) set(row, { skipped: reason });
     },
@@ -66,7 +66,7 @@ export function openResults({ folder, found = new Map(), versions, isFresh, goes
   };
 }
 
-/** Those of the folder, or else of `found`, by the name of the row, whatever has been built since. */
+/** Results by the name of the row, from the folder or else from `found`, even if the build has changed since. */
 export function readResults(folder, rows, found = new Map()) {
   return new Map(rows.map((row) => [row.name, stateOf(row, readRow(folder, row.name, found))]));
 }
@@ -78,7 +78,7 @@ export function readFound(file, major) {
 }
 
 /**
- * A line for each row of which anything was tried; of a loss, what it was and its seed, which makes the evidence again.
+ * Writes a line for each row that was tried. A loss is written without its evidence, which its seed makes again.
  * @param {string} file
  * @param {ReadonlyMap<number, ReadonlyMap<string, object>>} found by major version of Node, what readResults gives
  */
@@ -91,7 +91,7 @@ export function writeFound(file, found) {
   writeFileSync(file, lines.map((line) => `${line}\n`).join(''));
 }
 
-/** `wanted` units are the row's own, and as many more as its goals take at the pace so far; without any, one more. */
+/** `wanted` is at least the row's own units, or more if its goals need more at the pace so far (unknown: one more). */
 function stateOf({ name, title, target, units, goals = {}, least = [], bars = {} }, known) {
   const blank = { units: 0, seconds: 0, tried: {}, most: {}, lost: 0, losses: [], samples: [], skipped: null };
   const state = { versions: [], ...blank, ...known, name, title, target, bars };
@@ -100,7 +100,7 @@ function stateOf({ name, title, target, units, goals = {}, least = [], bars = {}
     return count === 0 ? state.units + 1 : Math.ceil((state.units * goal) / count);
   }));
   const overBar = Object.entries(bars).filter(([what, bar]) => state.most[what] > bar).map(([what]) => what);
-  // By what is judged now: a bar may be newer than the units, and so may what each must have tried.
+  // Today's bars and minimum counts apply: either may be newer than the units, so that no unit has measured them.
   const unmeasured = state.units === 0 ? [] : [
     ...Object.keys(bars).filter((what) => !Number.isFinite(state.most[what])),
     ...least.filter((what) => !(state.tried[what] > 0)),

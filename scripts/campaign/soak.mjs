@@ -1,11 +1,11 @@
-// What row 16 has measured over time, as a table in Markdown and as a plot in SVG that needs nothing else to be seen.
+// What row 16 has measured over time, as a table in Markdown and as a plot in SVG that needs no other file.
 
 const HOUR_SECONDS = 3600;
 
-/** Of a table that is no longer than two hours. */
+/** How many rows a table has that covers less than two hours. */
 const PARTS = 6;
 
-/** What the plot has, each below the other: lines by the name of a sample's value, and what that is. */
+/** The panels of the plot, from top to bottom: each line by the name of a sample's value, with its title. */
 const PANELS = [
   { p99Ms: 'Milliseconds in which 99 % were answered', p50Ms: 'in which half were' },
   { memoryMib: 'Memory, MiB' },
@@ -18,7 +18,7 @@ const LEFT = 60;
 const PANEL_HEIGHT = 110;
 const PANEL_STEP = PANEL_HEIGHT + 42;
 
-/** One after the other: a pause between two sittings takes no time, and requests are those since the sample before. */
+/** The samples in a row, without the pauses between sittings; `requests` counts those since the sample before. */
 function inOneDay(samples) {
   let before = 0;
   let last;
@@ -32,12 +32,12 @@ function inOneDay(samples) {
   });
 }
 
-/** A row for each hour, or part of less than two. */
+/** A row for each hour; a time below two hours is divided into PARTS rows. */
 export function soakTable(samples) {
   const day = inOneDay(samples);
   const end = day.at(-1).at;
   const step = end >= 2 * HOUR_SECONDS ? HOUR_SECONDS : end / PARTS;
-  // Less than a minute is none by the clock, and belongs to the hour before it.
+  // A rest of less than a minute gets no row, since the clock would not show it; it belongs to the hour before.
   const last = Math.ceil(end / step - 1 / 60) - 1;
   const rows = Map.groupBy(day, ({ at }) => Math.min(Math.ceil(at / step) - 1, last));
   const header = [
@@ -105,7 +105,7 @@ y2="${y(value)}"/><text x="${LEFT - 6}" y="${y(value)}" dy="4" text-anchor="end"
   return [`<text x="${LEFT}" y="-8">${titles}</text>`, ...levels, ...times, ...begins, ...drawn].join('\n');
 }
 
-/** To 1, 2, 4 or 5 with zeros: half of it is short to write too. */
+/** Rounds up to 1, 2, 4 or 5 with zeros: then half of it is short to write too. */
 function roundUp(value) {
   const power = 10 ** Math.floor(Math.log10(Math.max(value, 1)));
   return power * ([1, 2, 4, 5].find((digit) => digit * power >= value) ?? 10);
@@ -115,7 +115,7 @@ function middle(values) {
   return values.toSorted((one, other) => one - other)[Math.floor(values.length / 2)];
 }
 
-/** Hours and minutes; seconds where there are no hours. */
+/** Hours and minutes, or minutes and seconds below one hour. */
 function clock(seconds) {
   const minutes = Math.floor(seconds / 60);
   const [whole, rest] = minutes >= 60 ? [Math.floor(minutes / 60), minutes % 60] : [minutes, Math.floor(seconds % 60)];

@@ -1,5 +1,5 @@
-// Scripts that let a shell complete the words of `pasted` and `pastedctl`, made from the table of commands. First the script of each
-// shell; below it, what can stand at each place of a command line.
+// Scripts that let a shell complete the words of `pasted` and `pastedctl`, made from the table of commands. First come
+// the scripts of the shells; below them, the words that each place of a command line can have.
 
 import { readFileSync } from 'node:fs';
 import { COMMANDS as TABLE } from '../../src/operator/commands.ts';
@@ -9,14 +9,14 @@ const HELP_URL = new URL('../../src/operator/help.txt', import.meta.url);
 
 const COMMANDS = explainCommands(TABLE, readFileSync(HELP_URL, 'utf8'));
 
-/** By shell. */
+/** The scripts by the name of the shell. */
 export function completionScripts(): Readonly<Record<string, string>> {
   return { bash: bashScript(), zsh: zshScript(), fish: fishScript() };
 }
 
 /**
- * Bash 3.2 on (macOS): without associative arrays, and without compopt there. Bash breaks `--option=value` into three
- * words at the `=`.
+ * For Bash 3.2 (macOS) and later: the script uses no associative arrays, and does without compopt where there is none.
+ * Bash breaks `--option=value` into three words at the `=`.
  */
 function bashScript(): string {
   return `# Completion of pasted for bash: put it where bash-completion looks, or source it.
@@ -67,7 +67,7 @@ function bashOperands({ operands, options }: CommandOffer): string {
   return operands.files ? `case $current in -*) ${words} ;; *) _pasted_files ;; esac` : words;
 }
 
-/** For the word before: the patterns of a `case`. A value that is free text has none of its own, and offers nothing. */
+/** Patterns of a `case` over command and previous word: each option that takes a value. Free text offers nothing. */
 function valueOffers(): { pattern: string; option: OptionOffer }[] {
   return commandOffers().flatMap(({ name, options }) => options
     .filter((option) => option.takesValue)
@@ -135,7 +135,7 @@ function fishScript(): string {
       const condition = `__fish_seen_subcommand_from ${group}; and not __fish_seen_subcommand_from ${members}`;
       return words.map((word) => fishWord(condition, word));
     }),
-    // What stands behind the name of a group stands behind it after `help` as well, by the lines above.
+    // The lines above offer the words of a group after `help GROUP` too, so that needs no lines here.
     ...commandOffers().filter(({ name }) => !name.startsWith('help ')).flatMap(fishCommand),
   ];
   return `${lines.join('\n')}\n`;
@@ -173,7 +173,7 @@ function quoted(text: string): string {
   return `'${text.replaceAll("'", "'\\''")}'`;
 }
 
-/** In fish a backslash counts between single quotes. */
+/** In fish a backslash escapes between single quotes too. */
 function fishQuoted(text: string): string {
   return `'${text.replaceAll('\\', '\\\\').replaceAll("'", "\\'")}'`;
 }
@@ -184,7 +184,7 @@ interface Word {
   readonly meaning: string;
 }
 
-/** What a value or an operand may be: words, files, or, without either, text that nobody can guess. */
+/** What a value or an operand may be: one of `words`, a file, or, without either, free text. */
 interface Values {
   readonly words: readonly Word[];
   readonly files: boolean;
@@ -198,7 +198,7 @@ interface CommandOffer {
   /** As in the table. */
   readonly name: string;
   readonly options: readonly OptionOffer[];
-  /** Of all its operands, whichever comes next. */
+  /** The values of all operands together, whichever operand comes next. */
   readonly operands: Values;
 }
 
@@ -223,12 +223,12 @@ function groupWords(): readonly { readonly group: string; readonly words: readon
   }));
 }
 
-/** Names of three words: what stands before the last one is a command as well. */
+/** Names of three words, of which the first two are a command as well. */
 function longNames(): readonly string[] {
   return COMMANDS.map(({ name }) => name).filter((name) => name.split(' ').length === 3);
 }
 
-/** What completes the name of another command. */
+/** The words that make longer command names out of `words`. */
 function wordsBehind(words: string): readonly Word[] {
   return COMMANDS.filter(({ name }) => name.startsWith(`${words} `))
     .map(({ name, summary }) => ({ word: name.slice(words.length + 1), meaning: summary }));
@@ -243,7 +243,7 @@ function commandOffers(): readonly CommandOffer[] {
   return [...offers, ...helpOffers()];
 }
 
-/** Behind `help` and the first words of a name. */
+/** What follows `help` and the first words of a name. */
 function helpOffers(): readonly CommandOffer[] {
   const parents = new Set(longNames().map((name) => name.slice(0, name.lastIndexOf(' '))));
   return [
@@ -261,7 +261,7 @@ function optionOffer(option: ExplainedOption): OptionOffer {
 
 function operandValues({ name: command, operands }: ExplainedCommand): Values {
   const each = operands.map(({ name, choices }) => {
-    // The one operand that is itself a word of this table.
+    // The only operand whose values are commands of this table.
     return name === 'COMMAND' ? { words: firstWords(), files: false } : valuesOf(name, choices);
   });
   const words = [...wordsBehind(command), ...each.flatMap((values) => values.words)];

@@ -1,5 +1,5 @@
 // The files of src/operator that are made from tables: what `pasted openapi` and `pasted completion` print. They are
-// committed, so that what runs holds the texts alone. node scripts/with-node.mjs scripts/describe.ts writes them.
+// committed, so that the service needs only the texts. node scripts/with-node.mjs scripts/describe.ts writes them.
 
 import { completionScripts } from './completion.ts';
 import { describeApi } from './openapi.ts';
@@ -13,7 +13,7 @@ export function describedFiles(): ReadonlyMap<string, string> {
   ]);
 }
 
-/** JSON with a line for each member of the outermost `depth` levels: a change shows in as many lines as it concerns. */
+/** JSON with a line for each member of the outermost `depth` levels, so that a diff shows only members that changed. */
 function inLines(value: unknown, depth: number, indent = ''): string {
   if (depth === 0 || typeof value !== 'object' || value === null || Array.isArray(value)) return JSON.stringify(value);
   const inner = `${indent} `;

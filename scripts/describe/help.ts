@@ -5,7 +5,7 @@ import type { Command } from '../../src/operator/commands.ts';
 export type ExplainedCommand = ReturnType<typeof explain>;
 export type ExplainedOption = ExplainedCommand['options'][number];
 
-/** `help` is the text of the file, whose sections have the form that this takes apart. */
+/** `help` is the text of help.txt; its sections must have the form that this code parses. */
 export function explainCommands(commands: readonly Command[], help: string): readonly ExplainedCommand[] {
   const sections = help.trimEnd().split(/\n\n(?=pasted )/);
   return commands.map((command) => {

@@ -89,7 +89,7 @@ function requestBody({ isRequired, description, content }: Body): Json {
   return { required: isRequired, ...(description !== undefined && { description }), content: mediaTypes(content) };
 }
 
-/** By status. Where a status stands for one refusal alone, it is the shared description of that refusal. */
+/** By status. A status that stands for one refusal alone refers to the shared description of that refusal. */
 function responses(answers: Readonly<Record<number, Answer>>, refusals: readonly RefusalName[]): Json {
   const byStatus = Map.groupBy(refusals, (refusal): number => REFUSALS[refusal].status);
   const statuses = new Set([...Object.keys(answers).map(Number), ...byStatus.keys()]);
@@ -100,7 +100,7 @@ function responses(answers: Readonly<Record<number, Answer>>, refusals: readonly
   }));
 }
 
-/** An answer of the operation, any of these refusals, or either: then its own form has the members of a refusal too. */
+/** An answer, some refusals, or both; with both, the form of the answer has the members of a refusal too. */
 function response(answer: Answer | undefined, refusals: readonly RefusalName[]): Json {
   const words = refusals.map((refusal) => REFUSALS[refusal].error);
   const content = answer === undefined ? { 'application/json': ref('Refusal') } : answer.content;

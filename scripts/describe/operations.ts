@@ -1,5 +1,5 @@
-// What each route takes and gives when all is well, for the description of the API: a table by the routes' names. What
-// goes wrong is refusals.ts, the form of bodies schemas.ts.
+// What each route takes and gives when all is well, for the description of the API: a table by the routes' names.
+// refusals.ts has what can go wrong, schemas.ts the form of bodies.
 
 import type { RouteName } from '../../src/http/routes.ts';
 import {
@@ -83,7 +83,7 @@ export const RESPONSE_HEADERS = {
 
 export type ResponseHeader = keyof typeof RESPONSE_HEADERS;
 
-/** Bodies by media type. Generators of clients take the first. */
+/** Bodies by media type. Generators of clients use the first one. */
 type Content = Readonly<Record<string, Schema>>;
 
 export interface Answer {
@@ -100,14 +100,14 @@ export interface Body {
 
 export interface Operation {
   readonly tag: 'service' | 'pastes' | 'certificates';
-  /** Whether the caller needs an identity, may have one that counts, or is never asked. */
+  /** Whether the caller needs an identity, may have one that matters, or is never asked for one. */
   readonly identity: 'required' | 'optional' | 'none';
   readonly headers?: readonly (keyof typeof REQUEST_HEADERS)[];
   readonly query?: readonly (keyof typeof QUERY_PARAMETERS)[];
   readonly body?: Body;
-  /** Of the method that is an alias, where that is described otherwise. */
+  /** The body of the method that is an alias, if it is described differently. */
   readonly aliasBody?: Body;
-  /** By status. Also failures that are no refusals. */
+  /** By status; includes failures that are no refusals. */
   readonly answers: Readonly<Record<number, Answer>>;
 }
 
@@ -125,8 +125,8 @@ function json(name: string): Content {
 }
 
 /**
- * Generators make nothing usable of a body that is JSON or bytes: so each way to send content is described with one,
- * and says in words that the other is taken too.
+ * Generators make nothing usable from a body that may be JSON or bytes. So each way to send content is described with
+ * one of them, and says in words that the other is accepted too.
  */
 const PASTE_JSON: Body = {
   isRequired: true,
@@ -150,7 +150,7 @@ function listIn(description: string, content: Content): Operation {
   return { tag: 'certificates', identity: 'none', headers: ['If-None-Match', 'If-Modified-Since'], answers };
 }
 
-/** The rate only where no work was done for it. */
+/** The headers of RATE come only when no proof-of-work was done. */
 const ISSUED = ['X-Fingerprint-SHA1', 'X-Certificate-Expires', 'X-Is-Admin', ...RATE] as const;
 
 const REGISTERED = {
@@ -162,7 +162,7 @@ const REGISTERED = {
   201: { description: 'for the key of a csr: the certificate', content: json('IssuedCertificate'), headers: ISSUED },
 } as const;
 
-/** Go's generated clients send null for an optional body, which is no object. */
+/** Required, since clients generated in Go send null for an optional body, and null is no object. */
 const DEFAULTED = { isRequired: true, description: 'an empty object is as good as no body' };
 
 export const OPERATIONS: Readonly<Record<RouteName, Operation>> = {

@@ -4,16 +4,16 @@
 import type { RefusalName } from '../../src/core/refusals.ts';
 import type { RouteName } from '../../src/http/routes.ts';
 
-/** Of any request that reaches a route, whatever it asks for. */
+/** Any request that reaches a route may get these, whatever it asks for. */
 export const GENERAL_REFUSALS = [
   'requestMalformed', 'hostInvalid', 'headerRepeated', 'requestTimeout', 'expectationFailed', 'headersTooLarge',
   'transferEncodingUnsupported', 'internal', 'connectionsExhausted',
 ] as const satisfies readonly RefusalName[];
 
-/** Of requests that reach no route, so that no operation gives them. */
+/** Only requests that reach no route get these, so they belong to no operation. */
 export const ROUTELESS_REFUSALS = ['targetInvalid'] as const satisfies readonly RefusalName[];
 
-/** Wherever it matters who is calling: the use of a certificate that is revoked or has expired is written down. */
+/** Wherever the caller's identity matters, since the use of a revoked or expired certificate is written down. */
 const CALLER = ['storeUnavailable', 'storageFull'] as const;
 
 const PAGE = ['identityRequired', 'adminRequired', 'queryInvalid'] as const;
@@ -41,20 +41,20 @@ const OWN_PASTE = [
 
 const JSON_BODY = ['crossSite', 'bodyInvalid', 'bodyTooLarge', 'bodyFragmented'] as const;
 
-/** The authority's key costs as much to unlock as a password check, and may be locked under another password. */
+/** Unlocking the authority's key costs as much as a password check, and the key may have another password. */
 const SIGNING = [
   'pkiDisabled', 'authorityMissing', 'authorityPasswordMissing', 'issuanceFailed', 'passwordQueueFull', ...CALLER,
 ] as const;
 
 const INVITED = ['registrationClosed', 'invitationRequired'] as const;
 
-/** Of a certificate for the key of a request, or of a bundle. */
+/** For issuing a certificate for the key of a request, or a bundle. */
 const WANTED = [
   ...JSON_BODY, 'commonNameInvalid', 'bundleProfileInvalid', 'bundlePasswordInvalid', 'csrInvalid', 'keyReused',
   'authorityPasswordMissing', 'issuanceFailed', 'passwordQueueFull', ...CALLER,
 ] as const;
 
-/** Beside the general ones. */
+/** In addition to GENERAL_REFUSALS. */
 export const ROUTE_REFUSALS: Readonly<Record<RouteName, readonly RefusalName[]>> = {
   index: [],
   createPaste: ['identityRequired', 'permissionDenied', ...WORK, ...CONTENT],

@@ -1,6 +1,6 @@
-// What requests and answers hold, as JSON Schema (2020-12, which OpenAPI 3.1 takes): the description of what present.ts
-// and the handlers write. Each media type and each object has a schema with a name, since that is what generators of
-// clients make types and methods of. A test validates real answers by it, and refuses members that it does not name.
+// What requests and answers hold, as JSON Schema (2020-12, which OpenAPI 3.1 takes): it describes what present.ts and
+// the handlers write. Each media type and each object has a schema with a name, since generators of clients make types
+// and methods from these. A test validates real answers by it, and refuses members that it does not name.
 
 import { REVOCATION_REASONS } from '../../src/authority/certificates.ts';
 import { MAX_CSR_CHARACTERS } from '../../src/authority/keys.ts';
@@ -51,7 +51,7 @@ export function oneOf(...values: readonly string[]): Schema {
   return { type: 'string', enum: values };
 }
 
-/** Open for members that a later version adds: clients generated from this must go on working. */
+/** Allows more members, since clients generated from this must still work when a later version adds some. */
 function object(required: Members, optional: Members = {}): Schema {
   const names = Object.keys(required);
   return { type: 'object', ...(names.length > 0 && { required: names }), properties: { ...required, ...optional } };
@@ -88,7 +88,7 @@ const perWindow: Schema = {
 };
 const pageMembers: Members = { total: count, limit: count, offset: count };
 
-/** Each object has a name here: a generator makes one up for an object inside another. */
+/** Each object has a name here, since a generator makes up a name for an unnamed object inside another. */
 export const SCHEMAS: Readonly<Record<string, Schema>> = {
   ServiceIndex: object({
     version: { type: 'string', pattern: '^1\\.5\\.\\d+$' },

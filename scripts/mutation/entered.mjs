@@ -1,18 +1,18 @@
-// Which characters of src/ were carried out, from the files that V8 writes where NODE_V8_COVERAGE says: one for each
-// thread and process. What runs in dist/ counts as the same place in src/: it differs by blanks at the ends of lines.
+// Which characters of src/ were executed, from the files that V8 writes into NODE_V8_COVERAGE, one for each thread and
+// process. Code in dist/ counts as the same place in src/, since the two differ only by blanks at the ends of lines.
 
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 
-/** For a process that shall say in that folder where it, its threads and the programs that it starts have been. */
+/** The environment in which a process, its threads and the programs that it starts write coverage into `folder`. */
 export function coverageEnv(folder) {
   const hook = `--import=${new URL('threads.mjs', import.meta.url)}`;
   return { ...process.env, NODE_V8_COVERAGE: folder, NODE_OPTIONS: `${process.env.NODE_OPTIONS ?? ''} ${hook}`.trim() };
 }
 
 /**
- * By path of src/, a mark for each of its characters: 1 where one of the processes was. What was never loaded has none.
+ * By path of src/, a mark for each character: 1 if any process executed it. Files that were never loaded are missing.
  * @param {string} coverageFolder
  * @param {string} root of the repository, or of a copy of it
  * @returns {Map<string, Uint8Array>}
@@ -43,7 +43,7 @@ export function rangesOf(mark, wanted = 1) {
   return ranges;
 }
 
-/** None in the file of a process that was killed while it wrote. */
+/** The scripts in a coverage file; none if its process was killed while it wrote. */
 function scriptsIn(file) {
   try {
     return JSON.parse(readFileSync(file, 'utf8')).result;
@@ -54,8 +54,8 @@ function scriptsIn(file) {
 }
 
 /**
- * Undefined for what is neither in src/ nor in dist/. A dist/ elsewhere is a release that a test has unpacked: it may be
- * gone by now, and is taken to have the bytes of this one.
+ * Undefined for scripts that are neither in src/ nor in dist/. A dist/ elsewhere is a release that a test has unpacked:
+ * it may be gone by now, and counts as having the bytes of this dist/.
  */
 function placeOf(url, root) {
   if (!url.startsWith('file:')) return undefined;
@@ -81,7 +81,7 @@ function paint(functions, length) {
   return mark;
 }
 
-/** What a line of the source has more at its end is as the end of the script's line. */
+/** Where a line of the source is longer than that of the script, the rest has the mark of the script's line end. */
 function inSource(mark, { script, source }) {
   if (script === source) return mark;
   const result = new Uint8Array(source.length);

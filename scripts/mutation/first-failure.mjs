@@ -1,5 +1,5 @@
-// A reporter for node:test that ends the process at the first test that fails, in the process that runs the tests
-// (--test-isolation=none): one failure is all that a mutant needs. It reports nothing.
+// A reporter for node:test that ends the process at the first failing test, since one failure kills a mutant. It needs
+// to run in the process that runs the tests (--test-isolation=none). It reports nothing.
 
 export default async function* firstFailure(events) {
   for await (const { type, data } of events) {

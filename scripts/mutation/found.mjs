@@ -1,12 +1,12 @@
-// What the repository keeps of earlier runs of npm run mutate: a line of JSON for each file of which a mutant was tried,
-// with the pieces of it that are known, and which of their mutants were not killed or are still to be tried. A piece that
-// has changed since is not known any more; one that stays what it is stays known, whatever changes beside it.
+// What the repository keeps of earlier runs of npm run mutate: a line of JSON for each file with a tried mutant. It has
+// the file's known pieces, and which of their mutants were killed by time, survived, or are still to be tried. A piece
+// that has changed since is no longer known; an unchanged piece stays known, whatever changes around it.
 
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 
 /**
- * What became of a mutant, or undefined when it has to be tried, since nobody has, or since it survived the tests that
- * there were.
+ * What became of a mutant, or undefined when it has to be tried: it was never tried, or its tests have changed since it
+ * survived.
  * @param {string} file
  * @returns {(mutant: { path: string, piece: string, key: string, testedKey: string }) => string | undefined}
  */
@@ -23,7 +23,7 @@ export function readFound(file) {
 }
 
 /**
- * Of how many mutants it has written what became of them.
+ * Returns how many mutants it has written the outcome of.
  * @param {string} file
  * @param {readonly { path: string, piece: string, key: string, testedKey: string, outcome?: string }[]} mutants
  */

@@ -1,11 +1,11 @@
 // The mutants of a file: its JavaScript with one operator, constant or condition changed. Types are blanked first, so
-// that neither they nor what only they need is changed, and every position stays what it is in the source. It does not
-// know what a change means: an equivalent mutant is one like any other.
+// that mutants change neither types nor what only types need, and every position stays what it is in the source. It
+// does not know what a change means: an equivalent mutant is one like any other.
 
 import { stripTypeScriptTypes } from 'node:module';
 import { codeOf } from '../../test/support/source.ts';
 
-/** What stands for each operator between two values. */
+/** The replacements of each operator between two values. */
 const BINARY = {
   '===': ['!=='],
   '!==': ['==='],
@@ -60,8 +60,8 @@ const BEFORE_CONDITION = new Set([
 ]);
 
 /**
- * Each as the characters `[start, end)` of the source and what stands there in their place, in the order of the
- * source. `path` is for messages. One that no parser takes is left out.
+ * Each mutant as the characters `[start, end)` of the source and the text that replaces them, in the order of the
+ * source. `path` is for messages. A mutant with a syntax error is left out.
  */
 export function mutantsOf(source, path) {
   const script = withoutTypes(source);
@@ -81,8 +81,8 @@ export function mutated(script, { start, end, text }) {
 }
 
 /**
- * The statements of a file that are in no other, with neither what is between them nor the comments there: where each
- * begins, and its text.
+ * The top-level statements of a file, without the blanks and comments between them: where each begins, and its
+ * text.
  */
 export function piecesOf(source, path) {
   const code = codeOf(source, path);
@@ -135,14 +135,14 @@ function changesAt(tokens, index, script) {
   return [];
 }
 
-/** From the token before it on: a test that finds nothing there does not enter the rest, and is the one to notice. */
+/** Starts at the token before: a test that finds nothing there never enters the rest, but is the one to notice. */
 function chain(tokens, index, script) {
   const { start } = tokens[index - 1];
   const link = isName(tokens[index + 1], '(', '[') ? '' : '.';
   return [{ start, end: tokens[index].end, text: script.slice(start, tokens[index].start) + link }];
 }
 
-/** What is in the parentheses after `if` or `while`; a loop is only ended: one that never ends is no news. */
+/** The condition of `if` or `while`. That of a loop only becomes false, since an endless loop shows nothing new. */
 function conditionOf(tokens, index, word) {
   const close = closing(tokens, index + 1);
   const range = { start: tokens[index + 2].start, end: tokens[close - 1].end };
@@ -179,7 +179,7 @@ function endsValue(token) {
   return /^(?:[\w$'"`]|\/ )|^[)\]}]$/.test(token.text) && !BEFORE_VALUE.has(token.text);
 }
 
-/** A plus beside a string joins: what a minus makes of it is NaN, which says nothing about the tests. */
+/** A plus beside a string joins text. A minus there gives NaN, which says nothing about the tests. */
 function isText(operator, previous, following) {
   return operator === '+' && [previous, following].some((token) => /^['"`]/.test(token?.text ?? ''));
 }

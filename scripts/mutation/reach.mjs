@@ -1,5 +1,5 @@
-// Which test files enter which characters of src/, and how long each takes: measured once for each state of a test file
-// and of all that it imports, and kept. Files that fail without any mutant are of no use here and are named.
+// Which test files enter which characters of src/, and how long each takes. This is measured once for each state of a
+// test file and of all its imports, and kept. Test files that fail without a mutant are named and left out.
 
 import { createHash } from 'node:crypto';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -11,13 +11,13 @@ import { runTests } from './runs.mjs';
 
 const baselineTimeoutMs = 120_000;
 
-/** Neither whole processes nor other programs: they are slow, and run what was built. */
+/** Leaves out tests that start whole processes or other programs: they are slow, and run what was built. */
 const isOfUse = (path) => /^test\/(?:unit|property|api)\/.*\.test\.ts$|^test\/interop\/crypto-.*\.test\.ts$/.test(path);
 
 /**
  * For each test file its `path`, its duration in `ms`, how many imports away each file is (`distances`, by path), and
- * `entered`: by path of src/, the ranges `[start, end)` of characters that it carries out. Only of those whose
- * distances are wanted.
+ * `entered`: by path of src/, the ranges `[start, end)` of characters that it executes. Test files whose distances
+ * `isWanted` rejects are left out.
  */
 export async function reachOfTests(copy, paths, keptIn, isWanted) {
   mkdirSync(keptIn, { recursive: true });
@@ -48,7 +48,7 @@ function entered(coverageFolder, copy) {
   return Object.fromEntries([...enteredIn(coverageFolder, copy)].map(([path, mark]) => [path, rangesOf(mark)]));
 }
 
-/** Gives what a file imports directly, reading each file once. */
+/** A function that gives the direct imports of a file, and reads each file once. */
 function importGraph(copy) {
   const known = new Map();
   return (path) => {

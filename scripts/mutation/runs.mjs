@@ -23,7 +23,7 @@ for (const [signal, code] of [['SIGINT', 130], ['SIGTERM', 143], ['SIGHUP', 129]
   process.on(signal, () => process.exit(code));
 }
 
-/** A copy of the repository without what it keeps for itself; removed when this process ends. */
+/** A copy of the repository without the folders of `leftOut`; it is removed when this process ends. */
 export function copyOfRepository() {
   const folder = mkdtempSync(join(tmpdir(), 'pasted-mutation-'));
   folders.add(folder);
@@ -36,7 +36,7 @@ export function copyOfRepository() {
 
 /**
  * Runs the test files (relative to `copy`, in one process) until one of their tests fails. Resolves to 'passed',
- * 'failed' or 'late', and how long it took. `coverageFolder` gets V8's own coverage files.
+ * 'failed' or 'late', and how long it took. V8 writes its coverage files into `coverageFolder`.
  */
 export function runTests(copy, files, { timeoutMs, coverageFolder }) {
   const temporary = join(dirname(copy), 'tmp');

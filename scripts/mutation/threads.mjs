@@ -1,5 +1,5 @@
-// Loaded before anything else where NODE_V8_COVERAGE is set, so that threads with an empty environment, as the service
-// starts them, say too where they have been. They are told by an environment that is empty again when they begin.
+// Loaded first where NODE_V8_COVERAGE is set, so that threads with an empty environment, as the service starts them,
+// write coverage too. They get two variables for that, which are removed before their own code begins.
 
 import { syncBuiltinESMExports } from 'node:module';
 import threads from 'node:worker_threads';

@@ -1,5 +1,5 @@
 // Archives whose bytes follow from the files alone: POSIX ustar (IEEE Std 1003.1, pax, "ustar Interchange Format") and
-// gzip (RFC 1952). Files of root's, and folders. No long names and no links.
+// gzip (RFC 1952). Holds files that belong to root, and folders; no long names and no links.
 
 import { constants, gzipSync } from 'node:zlib';
 import { ReleaseError, modeOf, sorted } from './files.mjs';
@@ -10,8 +10,8 @@ const RECORD = 20 * BLOCK;
 const MAX_NAME = 100;
 
 /**
- * All files in order, changed last at `seconds` since the epoch, behind the `folders` that are named: each with `path`,
- * `mode` and the number of its `owner`. Refuses names longer than 100 bytes.
+ * First the given `folders`, each with `path`, `mode` and the number of its `owner`; then all files, sorted. All were
+ * changed last at `seconds` since the epoch. Refuses names longer than 100 bytes.
  */
 export function tarball(files, seconds, folders = []) {
   const ofFolders = folders.map(({ path, mode, owner }) => {
@@ -36,11 +36,11 @@ function header({ path, type, mode, owner, size }, seconds) {
   block.write(octal(owner, 8), 116);
   block.write(octal(size, 12), 124);
   block.write(octal(seconds, 12), 136);
-  // The sum is taken with spaces in its own place.
+  // The checksum is computed with spaces in its own field.
   block.write(' '.repeat(8), 148);
   block.write(type, 156);
   block.write('ustar\0' + '00', 257);
-  // Programs believe a name before a number.
+  // Programs prefer the name of an owner to the number.
   if (owner === 0) {
     block.write('root', 265);
     block.write('root', 297);
@@ -60,7 +60,7 @@ function padding(length, unit) {
   return (unit - (length % unit)) % unit;
 }
 
-/** Without a name or a time, and of no operating system (255: unknown), which zlib would set to the host's. */
+/** Without a name or a time. The operating system is set to 255 (unknown), since zlib writes the host's. */
 export function gzip(content, level = constants.Z_BEST_COMPRESSION) {
   const compressed = gzipSync(content, { level });
   compressed[9] = 255;

@@ -1,14 +1,14 @@
-// CHANGELOG.md as data: which versions there were, when, with which changes; and the one time that everything in a
-// release has, which must not come from the clock.
+// CHANGELOG.md as data: which versions there were, when, with which changes; and the time that everything in a release
+// gets, which must not come from the clock.
 
 import { ReleaseError, wrapped } from './files.mjs';
 
-// 1985-10-26T08:15:00Z, the time that `npm pack` gives to files: it cannot be taken for a real one.
+// 1985-10-26T08:15:00Z, the time that `npm pack` gives to files: nobody takes it for a real one.
 const UNRELEASED_SECONDS = 499_162_500;
 
 /**
- * The versions, newest first, each with its date (in seconds since the epoch, at midnight UTC; undefined when it says
- * none) and its changes, each a text. What is under `Unreleased` belongs to the version below as long as that has no
+ * The versions, newest first, each with its date (in seconds since the epoch, at midnight UTC; undefined when it has
+ * none) and the texts of its changes. The changes under `Unreleased` belong to the version below as long as that has no
  * date. Refuses a newest version other than `version`.
  */
 export function readChangelog(text, version) {
@@ -23,20 +23,20 @@ export function readChangelog(text, version) {
   return entries;
 }
 
-// A heading is `1.5.0 (2026-11-30)`; what is in parentheses is no date while a version is not released.
+// A heading is `1.5.0 (2026-11-30)`; until a version is released, the parentheses hold something other than a date.
 function readEntry(section) {
   const [heading = '', ...body] = section.split('\n');
   const [, version, date] = /^(\S+)(?: \((\d{4}-\d{2}-\d{2})\))?/.exec(heading) ?? [];
   const isDate = date === undefined || new Date(date).toJSON()?.startsWith(date);
   if (!isDate) throw new ReleaseError(`CHANGELOG.md: ${date} is no date`);
-  // What follows an empty line, and is not indented, is the heading of those below.
+  // Text after an empty line that is not indented is the heading of the changes below it.
   const changes = body.join('\n').split(/^- /m).slice(1).map((change) => change.split(/\n\n(?! )/)[0].trim());
   return { version, seconds: date === undefined ? undefined : Date.parse(date) / 1000, changes };
 }
 
 /**
- * When everything in the release was changed last: SOURCE_DATE_EPOCH (https://reproducible-builds.org/specs/), else the
- * date in the changelog.
+ * The modification time of everything in the release: SOURCE_DATE_EPOCH (https://reproducible-builds.org/specs/), or
+ * else the date in the changelog.
  */
 export function releaseSeconds([newest], sourceDateEpoch = '') {
   if (sourceDateEpoch === '') return newest.seconds ?? UNRELEASED_SECONDS;

@@ -1,4 +1,4 @@
-// The manual page pastec(1): the tables of the script, the end of its help, and what pastec.md explains in sentences.
+// The manual page pastec(1), from the tables of the script, the end of its help, and the sentences of pastec.md.
 
 import { readFileSync } from 'node:fs';
 import { ReleaseError } from './files.mjs';
@@ -49,7 +49,7 @@ export function clientManualPage({ script, help, version, seconds }) {
   ]);
 }
 
-/** The lines between the quotes behind that name, by their fields. */
+/** The lines between the quotes behind that name, each split into its fields. */
 function tableIn(script, name) {
   const rows = new RegExp(`^ {2}${name}="\\\\\\n([^"]+)"$`, 'm').exec(script)?.[1];
   if (rows === undefined) throw new ReleaseError(`pastec: no ${name} found`);
@@ -61,7 +61,7 @@ function optionEntry({ names, value, meaning }) {
   return tagged(forms.join(', '), [text(`${meaning}.`)]);
 }
 
-/** What stands below the options: a paragraph each, an indented line going on with the one above; and exit codes. */
+/** The facts below the options, a paragraph each (an indented line continues the one above), and the exit codes. */
 function factsIn(help) {
   const [, below = '', codes] = /\n\n(The server is [^]*)\nExit codes: ([^]*)\n$/.exec(help) ?? [];
   if (codes === undefined) throw new ReleaseError('pastec help: no exit codes found');

@@ -1,6 +1,6 @@
-// The files of a container (scripts/deploy/container): the service, the pinned official build of Node and what that is
-// linked to, which is three of Debian's packages. mmdebstrap fetches those, and apt verifies them. No shell, and no
-// other program.
+// The files of a container (scripts/deploy/container): the service, the pinned official build of Node, and the
+// libraries that Node is linked to, from three Debian packages. mmdebstrap fetches these packages and apt verifies
+// them. There is no shell, and no other program.
 
 import { hash } from 'node:crypto';
 import { existsSync, mkdirSync, readFileSync, readdirSync } from 'node:fs';
@@ -10,28 +10,28 @@ import { gzip, tarball } from './archive.mjs';
 import { ARCHITECTURES } from './dpkg.mjs';
 import { ReleaseError, foldersAbove, under } from './files.mjs';
 
-/** Debian 13. Its name is all that decides which versions of the packages there are: those with the latest fixes. */
+/** Debian 13. No versions of its packages are pinned, so a release gets those with the latest fixes. */
 const SUITE = 'trixie';
 const OS_RELEASE = 'PRETTY_NAME="Debian 13, of which there are some libraries"\nID=debian\nVERSION_ID="13"\n';
 const PACKAGES = ['libc6', 'libgcc-s1', 'libstdc++6'];
 const LIBRARIES = ['libc.so.6', 'libdl.so.2', 'libgcc_s.so.1', 'libm.so.6', 'libpthread.so.0', 'libstdc++.so.6'];
-/** What `ldd` says of Node: who loads the libraries, and where Debian has them. */
+/** As `ldd` shows for Node: the loader of the libraries, and the folder in which Debian has them. */
 const PLACES = {
   x64: { loader: 'lib64/ld-linux-x86-64.so.2', libraries: 'usr/lib/x86_64-linux-gnu' },
   arm64: { loader: 'lib/ld-linux-aarch64.so.1', libraries: 'usr/lib/aarch64-linux-gnu' },
 };
 
-/** Like what npm makes of package.json: there is no env that would find node. */
+/** Like the command that npm makes from package.json, but with node's path: there is no `env` here to find node. */
 const COMMAND = "#!/usr/bin/node\nimport '/usr/lib/pasted/main.js';\n";
 
-/** Nobody's on the host, as it is in no passwd; the Containerfile has the same. */
+/** A user id that nobody on the host has, since it is in no passwd; the Containerfile names the same. */
 const USER = 65532;
 const DATA = 'var/lib/pasted';
 
-/** As hard as gzip tries: at 9 it takes three times as long, and gains half a percent. */
+/** The level of gzip: 9 takes three times as long, and saves half a percent. */
 const LEVEL = 6;
 
-/** Its file name and content, and the `debs` that are in it. Works in `folder`, which must not exist. */
+/** The archive's file name and content, and the `debs` that are in it. Works in `folder`, which must not exist. */
 export async function rootFileSystem(folder, { card, dist, license, seconds }, runtime) {
   const { debs, files: libraries } = await librariesOfDebian(folder);
   const files = new Map([
@@ -53,7 +53,7 @@ export async function rootFileSystem(folder, { card, dist, license, seconds }, r
   return { name, content: gzip(tarball(files, seconds, folders), LEVEL), debs };
 }
 
-/** The libraries as `files`, with what their packages say of themselves; and these packages. */
+/** The libraries as `files`, with the copyright and control data of their packages; and these packages as `debs`. */
 async function librariesOfDebian(folder) {
   const tree = join(folder, 'tree');
   const files = new Map();
@@ -66,7 +66,7 @@ async function librariesOfDebian(folder) {
     });
     const copyright = `usr/share/doc/${name}/copyright`;
     if (existsSync(join(tree, copyright))) files.set(copyright, readFileSync(join(tree, copyright)));
-    // Scanners for known holes look here, since many images without dpkg have it.
+    // Vulnerability scanners look here, since many images without dpkg keep the control data here.
     files.set(`var/lib/dpkg/status.d/${name}`, control);
     debs.push({
       name: basename(archive),
@@ -84,7 +84,7 @@ async function librariesOfDebian(folder) {
 async function fetchPackages(folder) {
   mkdirSync(folder);
   const fetched = join(folder, 'fetched.tar');
-  // Without cleaning up, the packages themselves are in it. An archive, since in a folder not all files would be ours.
+  // Skipping the cleanup keeps the packages in the archive. A folder would hold files that belong to other users.
   await output('mmdebstrap', [
     '--quiet', '--variant=extract', '--skip=cleanup/apt', `--include=${PACKAGES}`, SUITE, fetched,
   ]);
@@ -94,7 +94,7 @@ async function fetchPackages(folder) {
   return names.filter((name) => name.endsWith('.deb')).map((name) => join(folder, archives, name));
 }
 
-/** What the program prints; how it fails is how the release fails. */
+/** The program's output; when it fails, the release fails with its message. */
 async function output(program, args) {
   const ended = await run(program, args, { stdio: ['ignore', 'pipe', 'pipe'] }).catch((error) => {
     if (error.code === 'ENOENT') throw new ReleaseError(`a container needs ${program}: install that Debian package`);

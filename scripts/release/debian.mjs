@@ -1,5 +1,5 @@
-// The Debian package of the service: where each file goes, and what dpkg is told of it. What scripts/deploy/debian
-// holds is put in with its @NAMES@ replaced.
+// The Debian package of the service: where each file goes, and what dpkg is told of it. The files of
+// scripts/deploy/debian are put in with their @NAMES@ replaced.
 
 import { gzip } from './archive.mjs';
 import { debianChangelog } from './changelog.mjs';
@@ -9,13 +9,13 @@ import { sorted, under } from './files.mjs';
 import { CLIENT } from './product.mjs';
 
 const DOC = 'usr/share/doc/pasted';
-/** What the README has root copy: hosts that leave out all documentation have these too. */
+/** Files that the README tells root to copy; not in DOC, since some hosts leave out all documentation. */
 const EXAMPLES = 'usr/share/pasted/examples';
 const MAINTAINER_SCRIPTS = ['postinst', 'prerm', 'postrm'];
 const CONFIGURATION = 'etc/pasted/pasted.env';
-// Only root sees which secrets there are; systemd reads them as root.
+// Only root may see which secrets there are; that suffices, since systemd reads them as root.
 const CREDENTIALS = 'etc/pasted/credentials';
-/** For commands by root, among the units that it belongs to. */
+/** The script by which root gives commands; in the repository it lies among the systemd units. */
 const CONTROL_SCRIPT = 'systemd/pastedctl';
 
 /** Its file name and content; undefined where there is no dpkg-deb. Works in `folder`, which must not exist. */
@@ -51,10 +51,10 @@ function installedFiles(product) {
     ['usr/sbin/pastedctl', deploy.get(CONTROL_SCRIPT)],
     ...units.map(([path, content]) => [`usr/lib/systemd/system/${path.slice('systemd/'.length)}`, content]),
     ...[...manuals].map(([name, page]) => [`usr/share/man/man1/${name}.gz`, gzip(page)]),
-    // One page explains both.
+    // One page explains both commands.
     ['usr/share/man/man8/pastedctl.8.gz', gzip('.so man1/pasted.1\n')],
     ...[...completions].map(([name, script]) => [completionPath(name), script]),
-    // These shells look for a file by the name of the command; zsh finds both names in one.
+    // Bash and fish look for a file with the name of the command; for zsh, one file serves both names.
     [completionPath('pastedctl'), `. /${completionPath('pasted')}\n`],
     [completionPath('pastedctl.fish'), `source /${completionPath('pasted.fish')}\n`],
     ['usr/share/lintian/overrides/pasted', debian('lintian-overrides')],
@@ -69,7 +69,7 @@ function installedFiles(product) {
   ]));
 }
 
-/** Where the shell looks whose completions have such names. */
+/** The place where a shell looks for its completions; the name tells which shell. */
 function completionPath(name) {
   if (name.endsWith('.fish')) return `usr/share/fish/vendor_completions.d/${name}`;
   if (name.startsWith('_')) return `usr/share/zsh/vendor-completions/${name}`;

@@ -1,4 +1,4 @@
-// A Debian package (Debian Policy 4.6) of files and what dpkg is told of them: dpkg-deb makes the archive.
+// A Debian package (Debian Policy 4.6) from files and what dpkg is told of them: dpkg-deb makes the archive.
 
 import { hash } from 'node:crypto';
 import { chmodSync, lutimesSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
@@ -14,9 +14,9 @@ export const ARCHITECTURES = { x64: 'amd64', arm64: 'arm64' };
 
 /**
  * The content of a package; undefined where there is no dpkg-deb. Works in `folder`, which must not exist.
- * `control` is the control file but for MAINTAINER and INSTALLED_SIZE, `scripts` are the maintainer's by their names,
- * `configuration` the path of a file that administrators edit, `secrets` that of an empty folder for root alone,
- * `level` how hard gzip tries.
+ * `control` is the control file without MAINTAINER and INSTALLED_SIZE, `scripts` are the maintainer scripts by name,
+ * `configuration` is the path of a file that administrators edit, `secrets` the path of an empty folder for root alone,
+ * `level` the level of gzip.
  */
 export async function packed(folder, { control, scripts, files, configuration, secrets, seconds, level }) {
   const tree = join(folder, 'tree');
@@ -33,7 +33,7 @@ export async function packed(folder, { control, scripts, files, configuration, s
   const deb = join(folder, 'package.deb');
   // gzip, since every dpkg since 1994 reads it and one thread writes it: xz may cut its blocks by the number of cores.
   const args = ['--root-owner-group', '-Zgzip', `-z${level}`, '--build', tree, deb];
-  // dpkg-deb(1), ENVIRONMENT: nothing of the caller's has a say.
+  // dpkg-deb(1), ENVIRONMENT: nothing else of the caller's environment may change the result.
   const env = { PATH: process.env.PATH, LC_ALL: 'C', TZ: 'UTC', SOURCE_DATE_EPOCH: String(seconds) };
   const ended = await run('dpkg-deb', args, { stdio: ['ignore', 'pipe', 'pipe'], env }).catch((error) => {
     if (error.code === 'ENOENT') return undefined;
@@ -57,7 +57,7 @@ function installedKib(files, secrets) {
   return ofFiles.reduce((sum, kib) => sum + kib, folders.size);
 }
 
-/** With the permissions and times that the archive shall have: of those, dpkg-deb would only change later times. */
+/** Sets the permissions and times that the archive must have: dpkg-deb itself changes only times that are later. */
 function writeTree(tree, files, secrets, seconds) {
   for (const [path, content] of files) {
     const file = join(tree, path);

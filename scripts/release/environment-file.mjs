@@ -1,5 +1,5 @@
 // /etc/pasted/pasted.env of the Debian package: every setting, commented out, with its meaning and its default
-// (EnvironmentFile= of systemd.exec(5)). It holds no secret: everyone may read it.
+// (EnvironmentFile= of systemd.exec(5)). It holds no secret, since everyone may read it.
 
 const HEAD = `\
 # Settings of pasted.service, each with its default. To change one, take the # in front of its name away, and restart
@@ -8,7 +8,7 @@ const HEAD = `\
 # Secrets do not belong here: each is a file of its name in /etc/pasted/credentials, of mode 0600.
 `;
 
-// What the units make the default of these.
+// The units set these, so the defaults differ from the service's own.
 const UNIT_DEFAULTS = { SERVICE_DB: '/var/lib/pasted/pasted.db', NODE_ENV: 'production' };
 
 /** The file's text, from the table of settings as product.mjs completes it. */

@@ -1,11 +1,11 @@
 // Files of a release while they are put together: a Map from a path with slashes to the content, a string or bytes; and
 // lines of text.
-// Owners, times and whatever else the file system knows of them have no place in a release.
+// Owners, times and other metadata of the file system have no place in a release.
 
 import { readFileSync, readdirSync } from 'node:fs';
 import { join, relative, sep } from 'node:path';
 
-/** What keeps a release from being made, in one line for whoever makes it. */
+/** The reason why a release cannot be made, in one line for the person who makes it. */
 export class ReleaseError extends Error {
   name = 'ReleaseError';
 }
@@ -25,7 +25,7 @@ export function under(name, files) {
   return new Map([...files].map(([path, content]) => [`${name}/${path}`, content]));
 }
 
-/** In the order of their paths, by code unit: no locale takes part. */
+/** The files ordered by their paths, by code unit, so that no locale changes the order. */
 export function sorted(files) {
   return new Map([...files].sort(([one], [other]) => (one < other ? -1 : 1)));
 }
@@ -36,13 +36,13 @@ export function foldersAbove(path) {
   return parts.map((_, index) => parts.slice(0, index + 1).join('/'));
 }
 
-/** Whatever the source's own permissions were: programs are what names its interpreter, and what the kernel loads. */
+/** Ignores the permissions of the source: files with `#!` and ELF files are programs. */
 export function modeOf(content) {
   const head = Buffer.from(content.slice(0, 4)).toString('latin1');
   return head.startsWith('#!') || head === '\x7fELF' ? 0o755 : 0o644;
 }
 
-/** The words of `text` in lines of at most `width` characters, but for words that are longer by themselves. */
+/** The words of `text` in lines of at most `width` characters; a longer word has a line of its own. */
 export function wrapped(text, width) {
   const lines = [];
   for (const word of text.split(/\s+/)) {

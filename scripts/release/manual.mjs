@@ -1,5 +1,5 @@
-// The manual page pasted(1): the tables of commands, settings, endpoints and errors, and what chapters.md explains in
-// sentences.
+// The manual page pasted(1), from the tables of commands, settings, endpoints and errors, and the sentences of
+// chapters.md.
 
 import { readFileSync } from 'node:fs';
 import { bold, escaped, example, italic, lines, literal, pageHead, paragraphs, tagged, text } from './roff.mjs';
@@ -53,7 +53,7 @@ export function manualPage({ commands, settings, exitCodes, routes, refusals, ve
   ]);
 }
 
-/** Of scripts/deploy/systemd/pastedctl. */
+/** They explain scripts/deploy/systemd/pastedctl. */
 function controlParagraphs() {
   return [
     ...paragraphs([
@@ -123,7 +123,7 @@ function errorLines(refusals) {
   return refusals.flatMap(({ error }, index) => (index === 0 ? [literal(error)] : ['.br', literal(error)]));
 }
 
-/** Its title, and paragraphs with empty lines between. */
+/** `words` are a title and paragraphs, with empty lines between. */
 function chapter(words) {
   const [title, ...texts] = words.trimEnd().split('\n\n');
   return [`.SH ${title}`, ...paragraphs(texts)];

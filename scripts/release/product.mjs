@@ -1,5 +1,5 @@
-// What the compiled service and its client say of themselves, for the files beside them: the manual pages from their
-// tables, and the completions and the description of the API that they print.
+// Files of a release that come from the compiled service and its client: manual pages from their tables, and the
+// completions and the description of the API that they print.
 
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -10,14 +10,14 @@ import { clientManualPage } from './client-manual.mjs';
 import { ReleaseError, sorted } from './files.mjs';
 import { manualPage } from './manual.mjs';
 
-/** In the folder of what was compiled. */
+/** Its path in the folder `dist`. */
 export const CLIENT = 'client/pastec';
 
-/** What each shell looks for to complete a program's words: what the file is called. */
+/** The name of the file in which each shell looks for the completions of a program. */
 const COMPLETION_NAMES = { bash: (name) => name, fish: (name) => `${name}.fish`, zsh: (name) => `_${name}` };
 
 /**
- * From the folder `dist`: `manuals` in roff and `completions`, both by file name, `openapi` as JSON, the table
+ * From the folder `dist`: `manuals` in roff and `completions`, both by file name, `openapi` as JSON, and the table of
  * `settings`.
  */
 export async function describeProduct(dist, { card, seconds }) {
@@ -47,7 +47,7 @@ export async function describeProduct(dist, { card, seconds }) {
   return { manuals, settings, openapi: await printed(runCommandLine, 'openapi'), completions: sorted(completions) };
 }
 
-/** Here, where its modules are loaded: five more processes of Node would take a third of the time of a release. */
+/** Runs in this process, which has the modules: five more Node processes would take a third of a release's time. */
 async function printed(runCommandLine, ...words) {
   let output = '';
   const outputTo = (write) => ({ write, writeWhole: async () => true, whyLost: () => undefined });
@@ -58,7 +58,7 @@ async function printed(runCommandLine, ...words) {
   return output;
 }
 
-/** For someone without a configuration, whose home is ~. */
+/** What the client prints for someone without a configuration, whose home is ~. */
 async function printedByClient(dist, ...words) {
   const path = [process.env.PATH, '/usr/bin', '/bin'].filter(Boolean).join(':');
   const args = [join(dist, CLIENT), ...words];
@@ -67,7 +67,7 @@ async function printedByClient(dist, ...words) {
   return ended.output;
 }
 
-/** Pairs of number and meaning, from the section of the full help. */
+/** Pairs of number and meaning, from the section `Exit codes` of the help. */
 function exitCodesIn(help) {
   const section = /^Exit codes:\n((?: {2}\d+ +.*\n)+)/m.exec(help)?.[1];
   if (section === undefined) throw new ReleaseError('pasted help: no exit codes found');

@@ -1,6 +1,6 @@
 // Where a release comes from, for programs: a statement of in-toto (https://in-toto.io/Statement/v1) with a predicate of
-// SLSA (https://slsa.dev/provenance/v1). It is not signed by itself: SHA256SUMS names it, and that is. Nothing in it is
-// of one machine or moment, so whoever makes the release again gets the same one.
+// SLSA (https://slsa.dev/provenance/v1). It has no signature of its own: SHA256SUMS names it, and --sign signs that.
+// Nothing in it depends on the machine or the time, so whoever makes the release again gets the same statement.
 
 import { hash } from 'node:crypto';
 import { existsSync } from 'node:fs';
@@ -10,23 +10,23 @@ import { pinnedBuilds } from '../runtime.mjs';
 import { ReleaseError } from './files.mjs';
 import { hexDigests, packageUrl } from './sbom.mjs';
 
-// Names that never resolve (RFC 6761, 6.4), since this project has no address; scripts/README.md says what they mean.
+// Names that never resolve (RFC 6761, 6.4), since this project has no address; scripts/README.md explains them.
 const BUILD_TYPE = 'https://pasted.invalid/npm-run-release/v1';
 const BUILDER = 'https://pasted.invalid/whoever-signed/v1';
 
-/** The commit of `root`, or why it cannot be named. What is no repository may still be the export of a commit. */
+/** The commit of `root`, or why none can be named. A folder that is no repository may be the export of a commit. */
 export async function commitOf(root) {
-  // Only a repository of its own counts: an export may lie inside somebody else's.
+  // Only a repository of its own counts, since an export may lie inside another repository.
   if (!existsSync(join(root, '.git'))) return { doubt: 'this is no git repository', isExport: true };
   const status = await git(root, 'status', '--porcelain', '--untracked-files=all');
   const head = await git(root, 'rev-parse', 'HEAD');
-  // All that is in these folders is handed out, whatever git is told to ignore.
+  // A release contains all files of these folders, even those that git ignores.
   const ignored = await git(root, 'ls-files', '--others', '--', 'src', 'scripts');
   const files = await git(root, 'ls-files', '-v');
   if ([status, head, ignored, files].includes(undefined)) return { doubt: 'git does not say which commit this is' };
   if (status !== '') return { doubt: `there are changes that are in no commit (${changedFiles(status)})` };
   if (ignored !== '') return { doubt: `there are files that git ignores (${named(ignored.trimEnd().split('\n'))})` };
-  // In lower case those that are assumed to be unchanged, S those that are skipped (git-ls-files(1)).
+  // git-ls-files(1): a lower-case letter marks a file that is assumed to be unchanged, S one that is skipped.
   const unseen = files.split('\n').filter((line) => /^[a-zS] /.test(line)).map((line) => line.slice(2));
   if (unseen.length > 0) return { doubt: `git is told not to look at some files (${named(unseen)})` };
   return { commit: head.trim() };
@@ -34,7 +34,7 @@ export async function commitOf(root) {
 
 const MAX_NAMES_SHOWN = 10;
 
-/** Of lines of `git status --porcelain`: two letters, a space and the path, in quotes where a shell would need them. */
+/** A line of `git status --porcelain` is two letters, a space and the path, quoted where a shell would need it. */
 function changedFiles(status) {
   return named(status.trimEnd().split('\n').map((line) => line.slice(3)));
 }
@@ -44,19 +44,19 @@ function named(names) {
   return names.slice(0, MAX_NAMES_SHOWN).join(', ') + (others > 0 ? ` and ${others} more` : '');
 }
 
-/** What it prints; undefined where it fails or is not there. Variables of the caller could lead it to another tree. */
+/** What git prints, or undefined when it fails or is missing. GIT_ variables could lead it to another tree. */
 async function git(root, ...words) {
   const env = Object.fromEntries(Object.entries(process.env).filter(([name]) => !name.startsWith('GIT_')));
   const options = { cwd: root, env, stdio: ['ignore', 'pipe', 'ignore'] };
   const ended = await run('git', ['--no-optional-locks', ...words], options).catch(() => undefined);
-  // It ends with an error then, as it does where there is no repository.
+  // A stopped git ends with an error too, and must not look like one that found no repository.
   if (ended?.received) throw new ReleaseError(`stopped by ${ended.received}`);
   return ended?.code === 0 ? ended.output : undefined;
 }
 
 /**
- * Of the files `made`, by name, from that commit, by Node of the version `node`; with `options` such as `container`,
- * whose `debs` are in it.
+ * The statement about the files `made`, by name, from that commit, by Node of the version `node`. `options` are such as
+ * `container`; `debs` are the packages that the container has.
  */
 export function provenance(made, { commit, seconds, lock, node, options = [], debs = [] }) {
   const statement = {
@@ -74,14 +74,14 @@ export function provenance(made, { commit, seconds, lock, node, options = [], de
           ...developmentPackages(lock),
         ],
       },
-      // A run is known by what it was made of: those that make the same have the same name.
+      // The id of a run follows from its inputs, so runs that make the same release have the same id.
       runDetails: { builder: { id: BUILDER }, metadata: { invocationId: [`${commit}@${seconds}`, ...options].join('+') } },
     },
   };
   return `${JSON.stringify(statement, undefined, 2)}\n`;
 }
 
-/** Every pinned build where this is one by its version, since all of them make the same bytes; else its version alone. */
+/** Every pinned build, if one has this version, since all of them make the same bytes; else only the version. */
 function runtimes(node) {
   const builds = pinnedBuilds();
   if (!builds.some(({ version }) => version === node)) return [{ name: 'node', uri: `pkg:generic/node@${node}` }];
@@ -90,7 +90,7 @@ function runtimes(node) {
   }));
 }
 
-/** They check the types and run the tests; the release is made without them. */
+/** These check the types and run the tests; the release is made without them. */
 function developmentPackages({ packages }) {
   return Object.entries(packages).filter(([path]) => path !== '').map(([path, { version, integrity }]) => {
     const name = path.replace(/^.*node_modules\//, '');

@@ -1,4 +1,4 @@
-// Manual pages in the macros of man(7). All markup is made here: what comes from elsewhere is text.
+// Manual pages in the macros of man(7). All markup is made here; callers give plain text.
 
 import { wrapped } from './files.mjs';
 
@@ -8,7 +8,7 @@ export function pageHead(name, { version, seconds }) {
   return [
     '.\\" Made by scripts/release.mjs from the tables of the service.',
     `.TH ${name.toUpperCase()} 1 ${date} "${name} ${version}" "User Commands"`,
-    // Neither hyphens that would be taken for a part of a name, nor spaces to fill a line.
+    // No hyphenation, since a hyphen would look like a part of a name, and no spaces that fill up a line.
     '.nh',
     '.ad l',
   ];
@@ -19,7 +19,7 @@ export function paragraphs(texts) {
   return texts.flatMap((words) => ['.PP', text(words)]);
 }
 
-/** Lines as they are, for a shell say. */
+/** Lines as they are, such as commands for a shell. */
 export function example(words) {
   return ['.PP', '.nf', '.RS', ...words.map(literal), '.RE', '.fi'];
 }
@@ -53,7 +53,7 @@ function noRequest(line) {
   return line.startsWith('.') ? `\\&${line}` : line;
 }
 
-/** groff_char(7): these would be read as markup, or shown as other characters than those that can be typed. */
+/** groff_char(7): roff would read these as markup, or show other characters than those that can be typed. */
 const ESCAPES = { '\\': '\\e', '-': '\\-', '\'': '\\(aq', '`': '\\(ga', '^': '\\(ha', '~': '\\(ti', '"': '\\(dq' };
 
 export function escaped(words) {

@@ -1,5 +1,5 @@
 // The Debian package pasted-runtime: the pinned official build of Node, for hosts whose own is too old for the service.
-// What scripts/deploy/debian/runtime holds is put in with its @NAMES@ replaced.
+// The files of scripts/deploy/debian/runtime are put in with their @NAMES@ replaced.
 
 import { gzip } from './archive.mjs';
 import { debianChangelog } from './changelog.mjs';
@@ -7,14 +7,14 @@ import { ARCHITECTURES, MAINTAINER, packed, replaced } from './dpkg.mjs';
 import { sorted } from './files.mjs';
 
 const DOC = 'usr/share/doc/pasted-runtime';
-/** As hard as gzip tries: at 9 it takes three times as long, and gains half a percent. */
+/** The level of gzip: 9 takes three times as long, and saves half a percent. */
 const LEVEL = 6;
 
 /** Its file name and content; undefined where there is no dpkg-deb. Works in `folder`, which must not exist. */
 export async function runtimePackage(folder, { card, deploy, seconds }, runtime) {
   const template = (name) => deploy.get(`debian/runtime/${name}`).toString();
   const architecture = ARCHITECTURES[process.arch];
-  // Not Node's version alone: the dates of each release of the service make other bytes.
+  // Not only Node's version, since the dates of each release of the service change the bytes.
   const version = `${runtime.version}+pasted${card.version}`;
   const values = {
     VERSION: version,

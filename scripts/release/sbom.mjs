@@ -1,12 +1,12 @@
 // The bill of materials, CycloneDX 1.6 in JSON (https://cyclonedx.org/docs/1.6/json/): every compiled file with its
-// hash, that nothing but Node is needed beside it, and which packages developing it takes. It does not look into
-// those packages for what they need in turn: package-lock.json does.
+// hash, that it needs nothing but Node, and which packages are needed for development. It does not list what those
+// packages need in turn: package-lock.json does.
 
 import { hash } from 'node:crypto';
 
-/** Made of the compiled files, package.json and package-lock.json; its id follows from what it says. */
+/** Made from the compiled files, package.json and package-lock.json; its id follows from its content. */
 export function billOfMaterials({ card, lock, dist, seconds }) {
-  // Not pkg:npm: a package of that name in a registry would be somebody else's.
+  // Not pkg:npm, since a package of that name in a registry would be somebody else's.
   const product = `pkg:generic/${card.name}@${card.version}`;
   const runtime = 'runtime:node';
   const content = {
@@ -62,18 +62,18 @@ function developmentComponent(name, lock) {
   };
 }
 
-/** A purl: it names a package, and no place to get it from. */
+/** A purl, which names a package but no place to get it from. */
 export function packageUrl(name, version) {
   return `pkg:npm/${name.replace('@', '%40')}@${version}`;
 }
 
-/** By algorithm, of what package-lock.json calls the integrity: `sha512-` and base64. */
+/** Digests by algorithm, from what package-lock.json calls the integrity: `sha512-` and base64. */
 export function hexDigests(integrity) {
   const [algorithm, base64] = integrity.split(/-(.*)/);
   return { [algorithm]: Buffer.from(base64, 'base64').toString('hex') };
 }
 
-/** RFC 9562, 5.8: version 8, whose bits mean what their maker says; here they are of a SHA-256. */
+/** RFC 9562, 5.8: version 8, whose bits an application may choose; here they come from a SHA-256. */
 function contentUuid(text) {
   const bytes = hash('sha256', text, 'buffer').subarray(0, 16);
   bytes[6] = (bytes[6] & 0x0f) | 0x80;

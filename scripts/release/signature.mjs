@@ -1,18 +1,18 @@
 // Signatures of SHA256SUMS, made by OpenSSH (ssh-keygen(1), `-Y sign`): whoever has a key for ssh can make one, and any
-// host with OpenSSH can verify it. How: scripts/README.md.
+// host with OpenSSH can verify it. scripts/README.md says how.
 
 import { closeSync, openSync, renameSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { run } from '../child.mjs';
 import { ReleaseError } from './files.mjs';
 
-/** ssh-keygen(1): what was signed for another purpose, a commit or a mail, is no signature of a release. */
+/** ssh-keygen(1): a signature for another purpose, such as a commit or a mail, does not count for a release. */
 const NAMESPACE = 'pasted-release';
 
-/** A part of a file name without dots, which are between its parts. */
+/** A part of a file name, without dots because dots separate the parts. */
 const SIGNER = /^[A-Za-z0-9][\w-]{0,31}$/;
 
-/** Of the signature; a second signer's has their name in it. Refuses what is no name. */
+/** The file name of a signature; that of a named signer contains the name. Refuses a signer that is no name. */
 export function signatureName(signer) {
   if (signer === undefined) return 'SHA256SUMS.sig';
   if (SIGNER.test(signer)) return `SHA256SUMS.${signer}.sig`;
@@ -27,7 +27,7 @@ export function isSignatureName(name) {
 export async function sign(sums, key, name) {
   await sshKeygen(['-Y', 'sign', '-n', NAMESPACE, '-f', key, sums], `${key} signed nothing`);
   const made = `${sums}.sig`;
-  // Half of one, as a full disk may leave it, is none.
+  // A full disk may leave half a signature, which counts as none.
   const args = ['-Y', 'check-novalidate', '-n', NAMESPACE, '-s', made];
   const content = openSync(sums);
   try {
@@ -38,7 +38,7 @@ export async function sign(sums, key, name) {
   renameSync(made, join(dirname(sums), name));
 }
 
-/** What it says goes to the terminal as it comes: it may ask for a touch of the key. */
+/** Its messages go to the terminal as they come, since it may ask for a touch of the key. */
 async function sshKeygen(args, failure, input = 'inherit') {
   const ended = await run('ssh-keygen', args, { stdio: [input, 'ignore', 'inherit'] }).catch((error) => {
     if (error.code === 'ENOENT') throw new ReleaseError('--sign needs ssh-keygen, which comes with OpenSSH');

@@ -105,7 +105,7 @@ function parseWords({ options }: Command, words: readonly string[]) {
   try {
     return parseArgs({ args: [...words], options: Object.fromEntries(types), allowPositionals: true });
   } catch (error) {
-    // The error is about the user's words: our table has none.
+    // What is wrong is what the user wrote: the table of options is ours.
     const { message } = error as Error;
     const [, name] = /^Unknown option '([^']*)'/.exec(message) ?? [];
     if (name === undefined) throw new UsageError(message.replaceAll('\n', ' '));

@@ -23,7 +23,7 @@ export type IssuedChallenge = Challenge & { readonly token: string };
 /** The proof-of-work that a request shows, as it was sent. */
 export type Work = Readonly<Record<'token' | 'solution', string | undefined>>;
 
-/** How long past expiry an upload begun before may spend it: 50 MiB at the slowest default rate take 53 minutes. */
+/** Past a challenge's expiry, for uploads begun before it: 50 MiB at the slowest rate by default take 53 minutes. */
 export const SPENDABLE_SECONDS = HOUR_SECONDS;
 
 /** The members of Parts that this file works with; parts.ts imports this file, so they are named here. */
@@ -179,7 +179,7 @@ const REFUSAL_MS = 500;
 
 interface PasswordParts extends Pick<ChallengeParts, 'clock' | 'random'> {
   readonly queue: WorkQueue;
-  /** How long a check takes here. When not given, a first check is made and measured. */
+  /** How long a check takes here. When not given, three checks are made and measured. */
   readonly checkMs?: number | undefined;
 }
 

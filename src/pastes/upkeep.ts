@@ -58,7 +58,7 @@ export function storeTasks({ config, store, clock }: StoreTaskParts, noteRemoved
   ) => {
     let start = 0;
     return task(name, intervalSeconds, async () => {
-      // After a step that fails, as at a damaged page, the next run first removes what comes behind those rows.
+      // After a step that fails, as at a damaged page, the next run first removes the expired pastes behind those rows.
       const skipped = start;
       start += limit;
       const removed = await remove(unixSeconds(clock) - ageSeconds, limit, skipped);

@@ -133,7 +133,7 @@ export class Executor {
       db.exec('COMMIT');
     } catch (error) {
       if (db.isTransaction) db.exec('ROLLBACK');
-      if (failureOf(error) !== undefined) this.#overwriteFailed();
+      if (failureOf(error) !== undefined && answers.length === batch.length) this.#overwriteFailed();
       throw error;
     }
   }

@@ -105,17 +105,21 @@ test('pastec put -b and --password-file: says when the server does not confirm t
   }
 });
 
-test('pastec put: says when what it sent may be stored although the answer was lost', async (t) => {
+test('pastec put, update: say when what they sent may be stored although the answer was lost', async (t) => {
   const server = createServer((request, response) => {
-    if (request.method !== 'POST') return response.writeHead(404).end('{"error":"not found"}\n');
+    const found = { 'X-Request-ID': 'one', 'Content-Type': 'text/plain', 'Content-Length': '1' };
+    if (request.method === 'HEAD') return response.writeHead(200, found).end();
+    if (request.method === 'GET') return response.writeHead(404).end('{"error":"not found"}\n');
     return request.resume().on('end', () => request.socket.destroy());
   }).listen(0, '127.0.0.1');
   await once(server, 'listening');
   t.after(() => server.close());
   const { run } = clientOf(t, `http://127.0.0.1:${(server.address() as AddressInfo).port}`);
-  const { code, text, stderr } = await run([], { input: 'abc' });
-  assert.deepEqual([code, text], [8, '']);
-  assert.match(stderr, /^pastec: curl: \(5[26]\) [^\n]+\n {2}the answer was lost, and the server may have stored it all the same\n$/);
+  for (const args of [[], ['update', 'abcdef', '-']]) {
+    const { code, text, stderr } = await run(args, { input: 'abc' });
+    assert.deepEqual([code, text], [8, '']);
+    assert.match(stderr, /^pastec: curl: \(5[26]\) [^\n]+\n {2}no answer came: the server may have stored it all the same\n$/);
+  }
 });
 
 test('pastec put -e: says both times when the server keeps it for less', async (t) => {

@@ -1,5 +1,5 @@
-// Takes off the write-ahead log what lies behind its end: shorten-log.mjs DATABASE SECONDS, so often. Without SECONDS it
-// moves all of the log into the database, once: before Litestream starts, which then copies the whole.
+// Cuts off what lies behind the end of the write-ahead log, every SECONDS: shorten-log.mjs DATABASE SECONDS. Without
+// SECONDS it moves the whole log into the database once, before Litestream starts, which then copies the whole.
 //
 // The service empties its log every minute, and so removes what was burned or deleted. Litestream reads the database
 // all the time, which keeps the log from being emptied: it begins anew, and what lay behind stays in the file. So this
@@ -21,7 +21,7 @@ function shortenLog() {
   const looker = new DatabaseSync(path);
   try {
     const { page_size: pageBytes } = looker.prepare('PRAGMA page_size').get();
-    // From here on nobody else writes.
+    // From here on no other connection writes.
     writer.exec('BEGIN IMMEDIATE');
     // Before SQLite 3.51 this is a checkpoint, which waits for nobody. -1: another is under way.
     const { log: frames } = looker.prepare('PRAGMA wal_checkpoint(NOOP)').get();
@@ -29,7 +29,7 @@ function shortenLog() {
     const { size, atime, mtime } = statSync(logPath);
     if (frames >= 0 && endBytes < size) {
       truncateSync(logPath, endBytes);
-      // `pasted check` takes the time of the log for that of the last change, which this is not.
+      // `pasted check` takes the log's time for that of the last change to the database, and this is no such change.
       utimesSync(logPath, atime, mtime);
     }
     writer.exec('ROLLBACK');

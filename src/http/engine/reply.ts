@@ -1,4 +1,4 @@
-// An answer as handlers give it, and how it becomes bytes on a socket. Nothing else writes answers.
+// An answer as handlers give it, and how it becomes bytes on a socket; nothing else writes any. Pace: connections.ts.
 
 import type { ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';

@@ -147,7 +147,7 @@ export class Request {
     return new URLSearchParams(this.target.query);
   }
 
-  /** `https://host/prefix`, no slash at the end: the host that the client named, or the address that it reached. */
+  /** `https://host/prefix`, no slash at its end: the host as the client named it, if well-formed; else the address. */
   get publicUrl(): string {
     const { socket: { localAddress, localPort }, peer } = this.connection;
     const proto = this.#forwarded('x-forwarded-proto')?.toLowerCase();
