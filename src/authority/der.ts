@@ -156,7 +156,7 @@ const WITHOUT_FORBIDDEN = /^[^\u0000-\u001f\u007f-\u009f\u2028-\u202e\u2066-\u20
 
 /**
  * Characters that are invisible (RFC 8264 section 9.13: joiners, marks of direction, selectors of emoji; annotation, a
- * blank of Braille) or have no common meaning. Visible formats are fine. Older names may have these, and are renewed.
+ * blank of Braille) or have no common meaning. Visible formats are fine. Older names with these can be renewed.
  */
 export const MISLEADING =
   /[\p{Default_Ignorable_Code_Point}\ufff9-\ufffb\u2800\u{13441}\u{16fe4}\u{1d159}\p{Co}\p{Noncharacter_Code_Point}]/u;

@@ -48,7 +48,7 @@ export class LazyAuthority {
     return whyUnavailable(this.#parts.config.pkiCaPassword !== '', false, true);
   }
 
-  /** Makes a new revocation list if one is due and one exists. Ignores failures: requests for the list report them. */
+  /** Makes a new revocation list if one exists and a new one is due. If that fails, requests for the list tell why. */
   async renewRevocationList(): Promise<void> {
     const findCrl = async () => this.#parts.store.read.findCrl();
     const list = await findCrl().catch(() => undefined);

@@ -119,7 +119,7 @@ export const SETTINGS = {
   tlsCertPath: text('SERVICE_TLS_CERT', '',
     'PEM file with the server\'s certificate and those between it and its root; makes the listener HTTPS', PEM),
   tlsKeyPath: text('SERVICE_TLS_KEY', '', 'PEM file with the private key of `SERVICE_TLS_CERT`', PEM),
-  // The writer thread and the readers must share a file: names with a colon first, and URIs, mean more to SQLite.
+  // The writer thread and the readers share a file: URIs, and names with a colon first, mean other things to SQLite.
   databasePath: text('SERVICE_DB', 'data/pasted.db',
     'path of the SQLite database, under systemd `$STATE_DIRECTORY/pasted.db`; or the nodes of a cluster of rqlite', {
       pattern:

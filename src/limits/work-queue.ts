@@ -1,4 +1,4 @@
-// Places for costly work, and a bounded queue for them that is fair between clients and has a deadline. Runs no work.
+// Places for costly work, and a bounded queue, fair between clients, with a deadline. Whoever entered must release.
 
 import type { Clock } from '../core/time.ts';
 

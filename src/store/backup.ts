@@ -96,7 +96,7 @@ export type CopyRequest = Parameters<typeof copyDatabase>;
 
 export type Copied = ReturnType<typeof copyDatabase>;
 
-/** The copy is durable on return. Throws DatabaseRefusedError if `from` is not ours or the copy unsound; StoreError. */
+/** The copy is durable on return. Throws StoreError, or DatabaseRefusedError if `from` is not ours or not sound. */
 export function copyDatabase(from: string, to: string) {
   const name = `the database ${from}`;
   try {
@@ -107,7 +107,7 @@ export function copyDatabase(from: string, to: string) {
     syncFile(to);
     return { ...inOurs(to, name, soundHoldings), bytes: fileBytes(to) };
   } catch (error) {
-    // Only syncing the copy may show that the disk is full or fails; that error is not SQLite's but has a `syscall`.
+    // It may be the sync alone that finds the disk full or failing; its error is not SQLite's, and has a `syscall`.
     throw asStoreError(error, error instanceof Error && 'syscall' in error ? 'unavailable' : failureAt(to, error));
   }
 }
@@ -179,7 +179,7 @@ function lockIfPossible(backup: string): DatabaseLock | undefined {
     return lockDatabase(backup, 0);
   } catch (error) {
     if (error instanceof DatabaseInUseError) throw error;
-    // Not in use, but it can't be locked: then no service uses it, and the copy is verified anyway.
+    // It is not busy but can't be opened, as when another user owns it: goes on without it, as the copy is verified.
     return undefined;
   }
 }

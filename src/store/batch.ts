@@ -113,7 +113,7 @@ export class Executor {
       const failure = failureAt(this.#db.location(), error);
       if (this.#makesRoomAfter(failure)) return this.#carryOutSparingly(batch);
       const at = answers.length;
-      // A command that throws fails alone: the others run again. Savepoints make writing chunks a seventh slower.
+      // A command that throws fails alone: the others run again. Savepoints would make writing chunks a seventh slower.
       if ((failure === undefined || isDamage(error)) && at < batch.length) {
         return this.#attempt(batch.toSpliced(at, 1)).toSpliced(at, 0, failed(error, failure));
       }
@@ -191,7 +191,7 @@ export function upkeepCommands(db: DatabaseSync, ballast?: Ballast) {
     optimize: (_: null) => db.exec('PRAGMA optimize'),
     /** Restores the room in reserve if the disk has it. Says if more may be stored; always true if none is kept. */
     restoreBallast: (_: null) => ballast?.restore() ?? true,
-    /** A write that changes nothing but goes through the log to the disk; an UPDATE of no rows writes no page of it. */
+    /** Changes nothing, and still goes through the log to the disk; an UPDATE of no rows writes no page of the log. */
     probe: (_: null) => db.exec(`PRAGMA user_version = ${version}`),
   };
 }

@@ -38,7 +38,7 @@ export class HotPastes {
   readonly #missed = new Set<string>();
   /** How many changes of each paste are under way. */
   readonly #changing = new Map<string, number>();
-  /** Pastes that had expired by this time are gone from the database, even if the clock is then set back. */
+  /** Pastes that had expired by this time may be gone from the database: if the clock is set back, none is kept. */
   #removedUntilSeconds = -Infinity;
 
   constructor(maxBytes = MAX_HOT_BYTES) {
@@ -108,7 +108,7 @@ export class HotPastes {
     this.#kept.delete(id);
     this.#order.remove(paste);
     this.#bytes -= paste.found.size + HOT_PASTE_BYTES;
-    // If it has to free large ones, the garbage collector runs about ten times a second, a quarter of their GETs' cost.
+    // Left to the garbage collector, large content makes it run ten times a second: a quarter of what GETs of it cost.
     letGoOfBytes(paste.found.content!);
   }
 }

@@ -294,7 +294,7 @@ export function createBallast(path: string) {
   };
 }
 
-/** SQLite reports a reached quota as a disk that fails or takes no file: writing more bytes tells the two apart. */
+/** SQLite reports a reached quota as a disk that fails or takes no file: whether it is a quota, writing more tells. */
 export function failureAt(path: string | null, error: unknown): StoreFailure | undefined {
   const code = primaryCodeOf(error);
   if (path === null || (code !== SQLITE.IOERR && code !== SQLITE.CANTOPEN)) return failureOf(error);

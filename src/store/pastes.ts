@@ -99,7 +99,7 @@ function prepareStorageRules(db: Database) {
   const submissions = prepareSubmissions(db);
   const isStoreFull = prepareQuota(db);
   const isBanned = prepareBanned(db);
-  // Expired pastes may still be there. Before a refusal the owner's are subtracted, by owner: others may have many.
+  // Expired pastes may still be there. Before a refusal the owner's are subtracted, by an index: others may have many.
   const ownerFull = db.prepare(`
     SELECT 1 FROM owners WHERE owner = :owner AND bytes > :leftBytes AND bytes > :leftBytes + (SELECT total(size)
       FROM pastes INDEXED BY pastes_by_owner WHERE owner = :owner AND expires_at <= :nowSeconds)`);
@@ -229,7 +229,7 @@ function prepareDeletion(db: Database) {
   };
 }
 
-/** Stands for the operator where a command or an audit entry names an owner; no owner has this name. */
+/** Names the operator, where a deletion or an audit entry tells who caused it; no owner has this name. */
 export const OPERATOR_NAME = 'operator';
 
 /**

@@ -27,7 +27,7 @@ export function prepareChange(
   };
 }
 
-/** SQL that is true for the first `:limit` rows, in an order, that meet a condition: so a step is bounded. */
+/** SQL that is true for the first rows, in an order, that meet a condition; `limit` says which, and bounds a step. */
 export function amongFirst(table: string, where: string, order: string, limit = ':limit'): string {
   return `rowid IN (SELECT rowid FROM ${table} WHERE ${where} ORDER BY ${order} LIMIT ${limit})`;
 }

@@ -75,7 +75,7 @@ export interface SpentChallenge {
 /** At most `max` stored pastes of the same content in any window. */
 export type DuplicateLimit = Readonly<Record<'max' | 'windowSeconds', number>>;
 
-/** Checked in the transaction that stores a paste: spend, duplicates, owner's quota, quota. Null where not checked. */
+/** In the storing transaction, checked in this order: spend, duplicates, maxOwnerBytes, maxStoredBytes; null: not. */
 export interface CreationTerms {
   readonly spend: SpentChallenge | null;
   readonly duplicates: DuplicateLimit | null;
@@ -202,7 +202,7 @@ export interface Certificate {
 
 export interface NewCertificate
   extends Omit<Certificate, 'isAdmin' | 'revokedAt' | 'revocationReason' | 'holder' | 'isUnused'> {
-  /** 32 bytes: SHA-256 of its SubjectPublicKeyInfo. While it is valid, its key is certified for its holder only. */
+  /** 32 bytes: SHA-256 of its SubjectPublicKeyInfo. Until it expires, its key is certified for its holder only. */
   readonly publicKeySha256: Uint8Array;
 }
 
