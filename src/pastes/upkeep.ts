@@ -58,7 +58,7 @@ export function storeTasks({ config, store, clock }: StoreTaskParts, noteRemoved
   ) => {
     let start = 0;
     return task(name, intervalSeconds, async () => {
-      // After a step that fails, as at a damaged page, the next run first removes the expired pastes behind those rows.
+      // After a step that fails, as at a damaged page, the next run first removes what comes behind those rows.
       const skipped = start;
       start += limit;
       const removed = await remove(unixSeconds(clock) - ageSeconds, limit, skipped);
@@ -68,7 +68,7 @@ export function storeTasks({ config, store, clock }: StoreTaskParts, noteRemoved
     });
   };
   const records = (name: 'removeOldSubmissions' | 'removeExpiredChallenges' | 'removeOldAudit') => (
-    (untilSeconds: number, limit: number) => store.run(name, { untilSeconds, limit })
+    (untilSeconds: number, limit: number, skipped = 0) => store.run(name, { untilSeconds, limit, skipped })
   );
   return [
     removal('expired pastes', HOUR_SECONDS, 0, pastes.removeExpired, EXPIRED_PER_STEP),

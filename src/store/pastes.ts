@@ -20,7 +20,7 @@ export type Access = Readonly<{ id: string; atSeconds: number }>;
 export function pasteCommands(db: Database) {
   // accessed_at is never null and keeps its width: SQLite overwrites it in place and leaves the content's pages alone.
   const touch = db.prepare('UPDATE pastes SET accessed_at = :atSeconds WHERE id = :id');
-  const expired = amongFirst('pastes', 'expires_at <= :nowSeconds', 'expires_at, rowid', ':limit OFFSET :skipped');
+  const expired = amongFirst('pastes', 'expires_at <= :nowSeconds', 'expires_at, rowid');
   return {
     createPaste: prepareCreation(db), burnPaste: prepareBurning(db), updatePaste: prepareUpdate(db),
     deletePaste: prepareDeletion(db), takeDown: prepareTakingDown(db),

@@ -27,9 +27,9 @@ export function prepareChange(
   };
 }
 
-/** SQL that is true for the first rows, in an order, that meet a condition; `limit` says which, and bounds a step. */
-export function amongFirst(table: string, where: string, order: string, limit = ':limit'): string {
-  return `rowid IN (SELECT rowid FROM ${table} WHERE ${where} ORDER BY ${order} LIMIT ${limit})`;
+/** SQL that is true for `:limit` rows that meet a condition, in an order, after `:skipped` of them: a bounded step. */
+export function amongFirst(table: string, where: string, order: string): string {
+  return `rowid IN (SELECT rowid FROM ${table} WHERE ${where} ORDER BY ${order} LIMIT :limit OFFSET :skipped)`;
 }
 
 /** Counts the used pages of the file, which is more exact than any count of rows. */
@@ -120,7 +120,7 @@ export function contentCommands(db: Database) {
     /** Whether the content is gone now. Content of a paste is left alone, and counts as gone. */
     discardChunks({ contentId, limit }: { contentId: string; limit: number }): boolean {
       quotas.forget(contentId);
-      if (remove({ contentId, limit }).length === limit) return false;
+      if (remove({ contentId, limit, skipped: 0 }).length === limit) return false;
       forget.run({ contentId });
       return true;
     },
@@ -268,5 +268,5 @@ export function recordCommands(db: Database) {
 /** Removes at most `limit` rows whose time is not after `untilSeconds`; gives how many it removed. */
 function preparePruning(db: Database, table: string, time: string) {
   const remove = prepareChange(db, { table, where: amongFirst(table, `${time} <= :untilSeconds`, `${time}, rowid`) });
-  return (step: { untilSeconds: number; limit: number }) => remove({ ...step }).length;
+  return (step: { untilSeconds: number; limit: number; skipped?: number }) => remove({ skipped: 0, ...step }).length;
 }

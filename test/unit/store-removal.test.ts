@@ -10,6 +10,7 @@ import { setTimeout } from 'node:timers/promises';
 import { storeTasks } from '../../src/pastes/upkeep.ts';
 import { upkeepCommands } from '../../src/store/batch.ts';
 import { openWriting } from '../../src/store/database.ts';
+import type { Store } from '../../src/store/open.ts';
 import { PAGE_BYTES } from '../../src/store/schema.ts';
 import { CHUNK_BYTES, INLINE_BYTES } from '../../src/store/store.ts';
 import {
@@ -124,26 +125,48 @@ test('truncateWal: beside a reader that goes on for long, writes wait far less t
   db.close();
 });
 
-test('expired pastes: a damaged page keeps the first ones from being removed, and not those behind them', async (t) => {
-  const opened = await openTestStore(t);
-  const { path, clock } = opened;
-  for (let count = 0; count < 200; count += 1) await storePaste(opened.store, patternedBytes(2000, count));
-  await opened.store.upkeep.truncateWal();
+/** Zeroes a page that holds rows of the table, the third of them, and opens the store anew on what is left. */
+async function damaged(opened: TestStore, table: string): Promise<Store> {
+  const { path, store } = opened;
+  await store.upkeep.truncateWal();
   const leaf = Number(selectValue(path, `
-    SELECT pageno FROM dbstat WHERE name = 'pastes' AND pagetype = 'leaf' ORDER BY path LIMIT 1 OFFSET 2`));
+    SELECT pageno FROM dbstat WHERE name = '${table}' AND pagetype = 'leaf' ORDER BY path LIMIT 1 OFFSET 2`));
   const file = openSync(path, 'r+');
   writeSync(file, Buffer.alloc(PAGE_BYTES), 0, PAGE_BYTES, (leaf - 1) * PAGE_BYTES);
   closeSync(file);
-  const store = await opened.reopen();
-  clock.advance((EXPIRES_AT - CREATED_AT) * 1000);
-  const [expired] = storeTasks({ config: testConfig(), store, clock }, () => {});
-  const left = () => selectValue(path, 'SELECT count(*) FROM pastes INDEXED BY pastes_by_expiry');
-  await assert.rejects(async () => expired?.step(), /malformed/);
-  assert.equal(left(), 200);
-  await assert.rejects(async () => {
-    while ((await expired?.step()) === true);
-  }, /malformed/);
-  assert.equal(left(), 32, 'of one step');
+  return opened.reopen();
+}
+
+/** So many runs of the task, each of which fails. */
+async function runs(times: number, { clock }: TestStore, store: Store, task: string): Promise<void> {
+  const config = testConfig({ auditRetentionSeconds: 60 });
+  const { step } = storeTasks({ config, store, clock }, () => {}).find(({ name }) => name === task)!;
+  for (let run = 0; run < times; run += 1) {
+    await assert.rejects(async () => {
+      while ((await step()) === true);
+    }, /malformed/);
+  }
+}
+
+test('expired pastes: a damaged page keeps the first ones from being removed, and not those behind them', async (t) => {
+  const opened = await openTestStore(t);
+  for (let count = 0; count < 200; count += 1) await storePaste(opened.store, patternedBytes(2000, count));
+  const store = await damaged(opened, 'pastes');
+  opened.clock.advance((EXPIRES_AT - CREATED_AT) * 1000);
+  await runs(2, opened, store, 'expired pastes');
+  const left = selectValue(opened.path, 'SELECT count(*) FROM pastes INDEXED BY pastes_by_expiry');
+  assert.equal(left, 32, 'of one step');
+});
+
+test('audit log: a damaged page keeps the first entries from being removed, and not those behind them', async (t) => {
+  const opened = await openTestStore(t);
+  const details = { text: 'x'.repeat(200) };
+  const event = { event: 'cert_issued', outcome: 'success', clientId: null, clientIp: null, details } as const;
+  for (let time = 1; time <= 600; time += 1) await opened.store.run('recordAudit', { ...event, time });
+  const store = await damaged(opened, 'audit');
+  await runs(3, opened, store, 'audit log');
+  const left = selectValue(opened.path, 'SELECT count(*) FROM audit INDEXED BY audit_by_time');
+  assert.equal(left, 200, 'of two steps: the page beside the damaged one can not be emptied either');
 });
 
 test('releasePages: gives free pages back in steps, until the file is small again', async (t) => {

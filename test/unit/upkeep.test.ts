@@ -104,7 +104,7 @@ test('records: 100 a step of those that ran out, each kind after its time', asyn
   for (const [name, asked, ageSeconds] of kinds) {
     const { step, calls, counted } = tasksOver(100, 99);
     assert.deepEqual([await step(name), await step(name)], [true, false], name);
-    assert.deepEqual(calls, Array(2).fill([asked, { untilSeconds: CREATED_AT - ageSeconds, limit: 100 }]));
+    assert.deepEqual(calls, Array(2).fill([asked, { untilSeconds: CREATED_AT - ageSeconds, limit: 100, skipped: 0 }]));
     assert.deepEqual(counted, [], 'no pastes');
   }
 });

@@ -192,7 +192,7 @@ export function checkSite(request: Request): void {
   if (!isOwn) throw new Refusal('crossSite');
 }
 
-/** Of requests that a browser makes in advance: the standard's name, and those that came before it. */
+/** Headers of a request that a browser makes in advance: the standard one, and those that were used before it. */
 const IN_ADVANCE = ['sec-purpose', 'purpose', 'x-moz', 'x-purpose'];
 
 /** Refuses what a browser fetches in advance or embeds in a page of another site; throws if the client has gone. */
