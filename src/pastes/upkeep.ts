@@ -54,7 +54,7 @@ export function storeTasks({ config, store, clock }: StoreTaskParts, noteRemoved
   /** Removes rows that ran out, or were made, `ageSeconds` ago or earlier. */
   const removal = (
     name: string, intervalSeconds: number, ageSeconds: number,
-    remove: typeof pastes.removeExpired, limit = RECORDS_PER_STEP,
+    remove: (untilSeconds: number, limit: number, skipped: number) => Promise<number>, limit = RECORDS_PER_STEP,
   ) => {
     let start = 0;
     return task(name, intervalSeconds, async () => {
@@ -68,7 +68,7 @@ export function storeTasks({ config, store, clock }: StoreTaskParts, noteRemoved
     });
   };
   const records = (name: 'removeOldSubmissions' | 'removeExpiredChallenges' | 'removeOldAudit') => (
-    (untilSeconds: number, limit: number, skipped = 0) => store.run(name, { untilSeconds, limit, skipped })
+    (untilSeconds: number, limit: number, skipped: number) => store.run(name, { untilSeconds, limit, skipped })
   );
   return [
     removal('expired pastes', HOUR_SECONDS, 0, pastes.removeExpired, EXPIRED_PER_STEP),
