@@ -78,8 +78,9 @@ test('carryOut: where a command fails everything is undone, and done once more w
   assert.equal(stored(), 3);
 });
 
-test('carryOut: a command that meets a damaged page fails alone, as the storage', (t) => {
-  const { executor, stored } = openExecutor(t);
+test('carryOut: a command that meets a damaged page fails alone, as the storage, and costs no commit', (t) => {
+  const statements: string[] = [];
+  const { executor, stored } = openExecutor(t, (sql) => statements.push(sql));
   const meeting = new Proxy([], {
     get() {
       throw sqliteError('database disk image is malformed', 11);
@@ -89,6 +90,8 @@ test('carryOut: a command that meets a damaged page fails alone, as the storage'
   const answers = executor.carryOut([createCommand(10), damaged, createCommand(20), damaged]);
   assert.deepEqual(failuresOf(answers), ['done', 'unavailable', 'done', 'unavailable']);
   assert.equal(stored(), 2);
+  const undone = ['BEGIN IMMEDIATE', 'ROLLBACK'];
+  assert.deepEqual(statements, [...undone, ...undone, 'BEGIN IMMEDIATE', 'COMMIT'], 'no commit was there to overwrite');
 });
 
 test('carryOut: a failing command takes back all of its own statements', (t) => {
