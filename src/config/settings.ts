@@ -113,7 +113,7 @@ export const SETTINGS = {
     'TCP port to listen on; 0 picks a free one and logs it', { maximum: 65535, standIn: 'PORT' }),
   listenOn: text('SERVICE_LISTEN', '',
     '`unix:` and the path of a socket, instead of host and port; a socket from systemd comes before either',
-    { pattern: /^(?:unix:\/[^\0]{1,106})?$/, expected: 'unix: and an absolute path, such as unix:/run/pasted/http' }),
+    { pattern: /^(?:unix:\/[^\0]{1,106})?$/, expected: 'unix: and a path of up to 107 bytes: unix:/run/pasted/http' }),
   listenMode: text('SERVICE_LISTEN_MODE', '660', 'permissions of the unix socket in `SERVICE_LISTEN`, octal',
     { pattern: /^0?[0-7]{3}$/, expected: 'three octal digits such as 660' }),
   tlsCertPath: text('SERVICE_TLS_CERT', '',
@@ -250,7 +250,7 @@ export const SETTINGS = {
     'where metrics are served: such as `127.0.0.1:9464`, or the path of a unix socket; empty for nowhere', {
       pattern:
         /^(\/[^\0]{1,106}|(\w[\w.-]*|\[[\da-f:.]+]):([0-5]?\d{1,4}|6[0-4]\d{3}|65[0-4]\d\d|655[0-2]\d|6553[0-5]))?$/i,
-      expected: 'an address and port such as 127.0.0.1:9464, or the absolute path of a unix socket',
+      expected: 'an address and port such as 127.0.0.1:9464, or a unix socket at /PATH, of up to 107 bytes',
     }),
   auditRetentionSeconds: integer('SERVICE_AUDIT_RETENTION', 90 * DAY_SECONDS, 'seconds',
     'how long audit entries are kept', { minimum: 1 }),

@@ -152,14 +152,24 @@ test('SETTINGS: the database is a file, never one in memory, or nodes with their
 test('SETTINGS: metrics have a host and a port, or a socket', () => {
   const places = [
     '127.0.0.1:9464', 'localhost:0', 'a-b.example:65535', '[::1]:7000', '[::FFFF:10.0.0.1]:65530', 'x:64999',
-    '/run/pasted/metrics', '/run/m:99999',
+    '/run/pasted/metrics', '/run/m:99999', '/'.padEnd(107, 'm'),
   ];
   for (const place of places) assert.equal(SETTINGS.metricsListen.parse(place), place);
-  const expected = 'an address and port such as 127.0.0.1:9464, or the absolute path of a unix socket';
+  const expected = 'an address and port such as 127.0.0.1:9464, or a unix socket at /PATH, of up to 107 bytes';
   const tooHigh = ['65536', '65540', '65600', '66000', '70000', '99999', '100000'].map((port) => `127.0.0.1:${port}`);
-  const others = ['9464', 'localhost', ':9464', 'x:', '-x:1', '::1:9464', '[::1]', '[g]:1', 'x:1/', 'x:y', 'run/m'];
+  const others = ['9464', 'localhost', ':9464', 'x:', '-x:1', '::1:9464', '[::1]', '[g]:1', 'x:1/', 'x:y', 'run/m', '/'.padEnd(108, 'm')];
   for (const place of [...others, ...tooHigh]) {
     assert.equal(refusalOf(SETTINGS.metricsListen, place), expected, place);
+  }
+});
+
+test('SETTINGS: the path of a socket is as long as sun_path of unix(7), and what is longer is told so', () => {
+  for (const path of ['/p', '/'.padEnd(106, 'p'), '/'.padEnd(107, 'p')]) {
+    assert.equal(SETTINGS.listenOn.parse(`unix:${path}`), `unix:${path}`);
+  }
+  const expected = 'unix: and a path of up to 107 bytes: unix:/run/pasted/http';
+  for (const path of ['/', 'p', '/'.padEnd(108, 'p')]) {
+    assert.equal(refusalOf(SETTINGS.listenOn, `unix:${path}`), expected, path);
   }
 });
 
