@@ -4,7 +4,7 @@ import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
-import type { AddressInfo } from 'node:net';
+import { type AddressInfo, createServer as createRawServer } from 'node:net';
 import { join } from 'node:path';
 import { test, type TestContext } from 'node:test';
 import { RUNNING_CLOCK, startApp, type RunningApp } from '../support/app.ts';
@@ -125,6 +125,33 @@ test('pastec put, update: say when what they sent may be stored although the ans
     assert.deepEqual([code, text], [8, '']);
     assert.match(stderr, isSilent ? /^pastec: curl: \(28\) / : /^pastec: curl: \(5[26]\) /);
     assert.match(stderr, /^[^\n]+\n {2}no answer came: the server may have stored it all the same\n$/);
+  }
+});
+
+test('pastec put, update: an answer without a length that broke off gives no link, and is told', async (t) => {
+  const whole = '{"id":"abcdefgh","created_at":1,"expires_at":2,"mime_type":"text/plain","delete_token":"secret"}\n';
+  let sent = '';
+  const server = createRawServer((socket) => {
+    socket.on('error', () => {}).on('data', (bytes) => {
+      const [method = ''] = bytes.toString('latin1').split(' ');
+      const answers = { HEAD: [200, ''], GET: [404, '{"error":"not found"}'], PUT: [200, sent], POST: [201, sent] };
+      const [status, body] = answers[method as keyof typeof answers] ?? [];
+      const identity = 'X-Request-ID: one\r\nContent-Type: application/json';
+      if (status !== undefined) socket.end(`HTTP/1.0 ${status} OK\r\n${identity}\r\n\r\n${body}`);
+    });
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.after(() => server.close());
+  const { run } = clientOf(t, `http://127.0.0.1:${(server.address() as AddressInfo).port}`);
+  for (const at of ['abc', '"expires_at":2', '"secret"', '}'].map((end) => whole.indexOf(end) + end.length)) {
+    sent = whole.slice(0, at);
+    const isWhole = at === whole.length - 1;
+    for (const args of [['--json'], ['update', 'abcdefgh', '-']]) {
+      const { code, text, stderr } = await run(args, { input: 'abc' });
+      assert.deepEqual([code, text !== ''], isWhole ? [0, true] : [8, false], `${args} ${sent} ${stderr}`);
+      const told = 'pastec: the answer broke off\n  what was asked for may be done all the same\n';
+      if (!isWhole) assert.equal(stderr, told);
+    }
   }
 });
 
