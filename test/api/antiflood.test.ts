@@ -41,7 +41,7 @@ test('GET /challenge: the difficulty rises by steps with the creations in the wi
   const answer = await post(app, 'x', showing(first.token, solve(first.nonce, first.difficulty)));
   assertStored(answer, 'a challenge from before the rise is good for what it was signed with');
 
-  // Each step once the window has held for the decay interval what does not raise it.
+  // The difficulty falls by a step once the window has held, for the decay interval, too little to raise it so far.
   const fallsAt = WINDOW_MS + DECAY_MS;
   let nowMs = 0;
   const moments = [
@@ -108,7 +108,7 @@ test('GET /challenge: creations that another host of a cluster took raise the di
   const { store: other, config } = await openStore(t);
   const app = await startApp(t, { ...FLOOD, databasePath: config.databasePath }, RUNNING_CLOCK);
   assert.equal((await getChallenge(app)).elevated, false);
-  // What was taken before this host looked for the first time is not told, and it looks every second.
+  // A host hears nothing of what was taken before its first look, and it looks every second.
   for (let count = 0; !(await getChallenge(app)).elevated; count += 1) {
     assert.ok(count < 100, `not raised by ${count} creations elsewhere`);
     const spend = { nonce: newId(), expiresAt: CREATED_AT + 600, spendableUntil: CREATED_AT + 600 };

@@ -114,7 +114,7 @@ test('GET /audit: each filter alone and all together; times are exclusive', asyn
     ['?event=AUTH_FAILURE', []], ['?event=auth*', []], ['?event=', []],
     ['?outcome=failure', [4, 2]], ['?outcome=success', [5, 3, 1]], ['?outcome=other', []],
     [`?client_id=${one}`, [2, 1]], [`?client_id=${other}`, [4, 3]], [`?client_id=${one.slice(0, 12)}`, []],
-    // As others write it.
+    // The fingerprint in upper case with colons, as other programs write it.
     [`?client_id=${one.toUpperCase().replace(/..(?=.)/g, '$&:')}`, [2, 1]],
     [`?after=${CREATED_AT}`, [5, 4, 3, 2]], [`?after=${CREATED_AT + 3}`, [5]], [`?after=${CREATED_AT + 4}`, []],
     [`?before=${CREATED_AT}`, []], [`?before=${CREATED_AT + 1}`, [1]], [`?after=${CREATED_AT}&before=${CREATED_AT + 2}`, [2]],
@@ -140,7 +140,7 @@ test('GET /audit: entries of one second come by id; a parameter that is wrong or
 
 test('audit log: what is older than the retention is pruned, however much it is, and ids are not used again', async (t) => {
   const { app, ids, insert } = await startAudited(t, { auditRetentionSeconds: 1000 });
-  // More than a step of the cleanup.
+  // More than one step of the cleanup removes.
   insert(many(2500).map(() => ({ time: CREATED_AT - 5000 })));
   insert([-1001, -1000, -999, 0].map((age) => ({ time: CREATED_AT + age })));
   await app.app.cleanup.run('audit log');

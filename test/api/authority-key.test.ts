@@ -11,7 +11,7 @@ import { assertError } from '../support/posting.ts';
 import { isInstalled, run, temporaryFolder } from '../support/programs.ts';
 import { selectValue } from '../support/store.ts';
 
-/** Waits for a line of the log that nothing else tells of. */
+/** Waits for a line of the log, since nothing else tells when it comes. */
 async function logged(app: RunningApp, event: string): Promise<void> {
   const untilMs = Date.now() + 15_000;
   while (!app.logged.some((entry) => entry.event === event)) {

@@ -1,6 +1,6 @@
 // The life of the authority beside a running service: certificates and lists of before and after a renewal verify under
 // both of its certificates, the service goes on with a renewed one and with a key that got another password, and the
-// operator issues whatever strangers may. What the commands print and refuse: unit/commands-authority.test.ts.
+// operator issues whatever strangers may do. What the commands print and refuse: unit/commands-authority.test.ts.
 
 import assert from 'node:assert/strict';
 import { closeSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -35,7 +35,7 @@ async function issueBy(app: RunningTlsApp, commonName: string): Promise<Issued> 
   return json as unknown as Issued;
 }
 
-/** The pair of a bundle without a password, and what else is in it: by openssl. */
+/** The pair in a bundle without a password, as openssl extracts it. */
 function openBundle(folder: string, name: string): Pair {
   const part = (...options: readonly string[]) => openssl(folder, 'pkcs12', '-in', name, '-passin', 'pass:', ...options);
   return { cert: part('-nokeys', '-clcerts'), key: part('-nocerts', '-nodes') };
@@ -59,7 +59,7 @@ test('pki ca renew: clients and lists of before and after verify under both cert
   void renewing.finally(() => {
     isOver = true;
   });
-  // Some before it, some after it, and maybe one that had the old certificate and was recorded after the new one.
+  // Some are issued before it, some after it, and maybe one with the old certificate is recorded after the new one.
   do during.push(...await Promise.all([issueBy(app, 'racing'), issueBy(app, 'racing')])); while (!isOver);
   const renewed = JSON.parse(await renewing) as Record<string, unknown>;
   const carol = await issueBy(app, 'carol');
@@ -68,7 +68,7 @@ test('pki ca renew: clients and lists of before and after verify under both cert
   keep('new-ca.pem', await served('/pki/ca.crt'));
   assert.notDeepEqual(readFileSync(join(folder, 'new-ca.pem')), readFileSync(join(folder, 'old-ca.pem')));
 
-  // What the old one could not outlive, the new one does: the end is the renewed authority's, or the setting's.
+  // A certificate ends with its authority, alice's with the old one. The renewed one outlives carol's full year.
   const endOf = (issued: Issued): number => certificateOf(issued).validToDate.getTime() / 1000;
   assert.equal(endOf(alice), alice.created_at + 10 * DAY_SECONDS);
   assert.equal(endOf(carol), carol.created_at + 365 * DAY_SECONDS);
@@ -98,7 +98,7 @@ test('pki ca renew: clients and lists of before and after verify under both cert
 test('pki ca renew: an authority that has run out goes on, and its new clients are known over TLS without a restart', async (t) => {
   if (!isInstalled(t, 'openssl')) return;
   const folder = temporaryFolder(t);
-  // To the app it is the day before yesterday, when its authority was made; to OpenSSL that one ran out yesterday.
+  // To the app it is two days ago, when its authority was made; to OpenSSL that authority ran out yesterday.
   const app = await startTlsApp(t, { ...PKI, pkiCaDays: 1 }, { daysAgo: 2 });
   assert.equal((await app.ask('POST /pki/ca')).status, 201);
   await pasted(t, ['pki', 'ca', 'renew'], besides(app));
@@ -176,7 +176,7 @@ test('pki ca passphrase: the service goes on with the key that it has, takes the
   const { certificates } = JSON.parse(await pasted(t, ['pki', 'list', '--json'], environment)) as {
     certificates: { is_admin: boolean; fingerprint_sha1: string }[];
   };
-  // Not the last one of the list: of the same second, the order is that of their serials.
+  // Found by its flag and not as the last of the list: within a second, the order is that of the serials.
   const admin = certificates.find(({ is_admin: isAdmin }) => isAdmin)!.fingerprint_sha1;
   const entries = await fetch(`${again.url}/audit?event=ca_password_changed`, { headers: presenting(admin) });
   const { entries: [entry], total } = await entries.json() as { entries: Record<string, unknown>[]; total: number };

@@ -18,7 +18,7 @@ for (const name of BROWSERS) {
     const tab = await browser.newTab();
     for (const page of await preparePages(app)) {
       await t.test(`page: ${page.name}`, async () => {
-        // As a new tab is, which takes a browser long to open.
+        // As a new tab is; opening one takes a browser long.
         await tab.resize({ width: 1200, height: 800 });
         const before = tab.requests.length;
         await tab.open(`${app.url}${page.path}`);
@@ -141,18 +141,18 @@ async function lines(app: RunningApp, browser: Browser): Promise<void> {
   assert.ok(top > -1 && top < 400, `line 57 is in view: at ${top}`);
   await tab.open(`${url}#L3`);
   assert.equal(await tab.evaluate('document.querySelector(":target").innerText.trim()'), '3');
-  // By hand.
+  // Going to a line by a click.
   const [before] = await tab.accessible([links]);
   await tab.click('#L12');
   assert.equal(await tab.evaluate('location.href'), `${url}#L12`);
-  // Chromium reads aloud the one that has the focus, and says in the console why. Firefox reads none of them.
+  // Chromium reads aloud the link with the focus, and says in the console why. Firefox reads none of these links.
   const isRead = browser.name === 'chromium' ? 1 : 0;
   assert.deepEqual(await tab.accessible([links, { ...links, name: 'Line 12' }]), [before! + isRead, isRead]);
   assert.deepEqual(unexpected(tab).filter((text) => !text.startsWith('Blocked aria-hidden')), []);
   assert.deepEqual(tab.requests.map((asked) => asked.split('#', 1)[0]), [url], 'going to a line asks for nothing');
 }
 
-/** What is copied of all that is within the text: no numbers. */
+/** Copying all that is within the text copies no numbers of lines. */
 async function selection(app: RunningApp, browser: Browser): Promise<void> {
   const content = `first\n\n  third ${UNICODE}\n\tfourth <b>&amp;</b>\nlast`;
   const tab = await browser.newTab();

@@ -40,7 +40,7 @@ for (const name of BROWSERS) {
 interface Site {
   readonly app: RunningApp;
   readonly browser: Browser;
-  /** Where its tabs go. */
+  /** The address that its tabs open. */
   readonly url: string;
 }
 
@@ -72,7 +72,7 @@ async function lockedBinary({ app, browser, url }: Site): Promise<void> {
   await tab.open(`${url}/${id}`);
   await givePassword(tab, PASSWORD);
   assert.match(await textOf(tab), /read once/);
-  // Enter there would read it: first comes what that means.
+  // No field has the focus, since Enter there would read the paste: first the page says what that means.
   await drawn(tab);
   assert.equal(await tab.evaluate('document.activeElement.localName'), 'body');
   await reach(tab, 'input');
@@ -106,7 +106,7 @@ async function twoTabs({ app, browser, url }: Site): Promise<void> {
   assert.deepEqual(shown.map(({ text }) => text.includes(UNICODE)), [true, false]);
 }
 
-/** Impatience, or the habit of a double click. */
+/** Two clicks, out of impatience or the habit of a double click. */
 async function twoClicks(t: TestContext, { app, browser }: Site): Promise<void> {
   const id = await app.store(`once ${UNICODE}`, TO_BURN);
   const server = createRelay((near) => {
@@ -123,13 +123,13 @@ async function twoClicks(t: TestContext, { app, browser }: Site): Promise<void> 
   assert.ok(shown[0]!.text.includes(UNICODE));
 }
 
-/** What so many tabs show that the action opens, by status. */
+/** What the `count` tabs that the action opens show, in the order of their statuses. */
 async function openedBy(browser: Browser, count: number, action: () => Promise<unknown>) {
   const before = new Set(await browser.opened());
   await action();
   for (const endMs = performance.now() + 30_000; ; await pause(50)) {
     const tabs = (await browser.opened()).filter((tab) => !before.has(tab));
-    // Until it has loaded a tab has no status; and what it began with may be replaced while it is asked.
+    // A tab has no status until it has loaded, and its first document may be replaced while it is asked.
     const shown = await Promise.all(tabs.map(async (tab) => {
       const isWhole = await tab.evaluate('document.readyState === "complete" && location.protocol === "http:"');
       return isWhole ? [{ status: await statusOf(tab), text: await textOf(tab) }] : [];
@@ -139,7 +139,7 @@ async function openedBy(browser: Browser, count: number, action: () => Promise<u
   }
 }
 
-/** The same form as on the page, of a page that another server of this host serves, by both names of the host. */
+/** The form of the paste's page on a page of another server of this host, by both names of the host. */
 async function otherOrigin(t: TestContext, { app, browser }: Site): Promise<void> {
   const id = await app.store('once', TO_BURN);
   const server = createServer(({ url: target = '' }, response) => {
@@ -164,7 +164,7 @@ async function otherOrigin(t: TestContext, { app, browser }: Site): Promise<void
   assert.equal(await (await app.request(`/${id}/raw`)).text(), 'once');
 }
 
-/** What a page might repeat of its request. */
+/** Paths that a page might repeat from its request. */
 const HOSTILE_PATHS = [
   `/${encodeURIComponent('<script>window.ran=1</script>')}`, '/a/%3Cimg%20src=x%20onerror=window.ran=1%3E?<script>',
 ];
@@ -213,14 +213,14 @@ async function hostile({ app, browser, url }: Site): Promise<void> {
   assert.deepEqual(unexpected(tab), []);
 }
 
-/** Of fifty pieces on average: to open a page takes longer than to read it. */
+/** Contents have fifty pieces on average, since opening a page takes longer than reading it. */
 const FEWEST_CONTENTS = 20;
 const MAX_CONTENTS = 50;
 const MAX_MS = 8000;
 
 async function randomContents(t: TestContext, { app, browser, url }: Site): Promise<void> {
   const tab = await browser.newTab();
-  /** By the number of lines. */
+  /** The structure of a page by its number of lines. */
   const structures = new Map<number, string>();
   const until = performance.now() + MAX_MS;
   let seed = 1;
@@ -244,6 +244,6 @@ async function randomContents(t: TestContext, { app, browser, url }: Site): Prom
 }
 
 function randomContent(random: Seeded, pieces: readonly string[]): string {
-  // Content is never empty, and a newline at its end begins no line.
+  // The dots, because content is never empty and a newline at its end begins no line.
   return `.${Array.from({ length: random.between(1, 100) }, () => random.pick(pieces)).join('')}.`;
 }

@@ -29,7 +29,7 @@ for (const name of BROWSERS) {
     await tab.open(`${app.url}/${await stored(app, WITH_PASSWORD)}`);
     await givePassword(tab, PASSWORD);
     assert.ok((await textOf(tab)).includes(UNICODE));
-    // Without a certificate it is nobody.
+    // Without a certificate the browser is anonymous.
     await tab.open(`${app.url}/pastes`);
     assert.equal(await statusOf(tab), 401);
     assert.deepEqual(unexpected(tab), []);
@@ -54,7 +54,7 @@ test('firefox-esr: with a certificate of the service it is its holder, and no ot
   if (browser === undefined) return;
   const place = `${app.url}/${await stored(app)}`;
   const tab = await browser.newTab();
-  // Three lookups are what its holder may do, and one what anyone may.
+  // Its holder may make three lookups, anyone else one.
   for (let turn = 0; turn < 2; turn += 1) {
     await tab.open(place);
     assert.equal(await statusOf(tab), 200);
@@ -63,7 +63,7 @@ test('firefox-esr: with a certificate of the service it is its holder, and no ot
   await postFromElsewhere(t, browser, `${app.url}/pki/revoke/${serial}`);
   await tab.open(place);
   assert.equal(await statusOf(tab), 200, 'the certificate is valid still');
-  // A page of its own could.
+  // A page of the service itself could revoke it.
   const own = `Object.assign(document.createElement('form'), { method: 'post', action: '/pki/revoke/${serial}' })`;
   await tab.follow(() => tab.evaluate(`document.body.appendChild(${own}).submit()`));
   assert.match(await textOf(tab), /certificate revoked/);
@@ -72,7 +72,7 @@ test('firefox-esr: with a certificate of the service it is its holder, and no ot
   assert.deepEqual(unexpected(tab), []);
 });
 
-/** By a form of a page that another server serves. */
+/** Posts by a form on a page that another server serves. */
 async function postFromElsewhere(t: TestContext, browser: Browser, action: string): Promise<void> {
   const server = createServer((_, response) => {
     response.setHeader('Content-Type', 'text/html');

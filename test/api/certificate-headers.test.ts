@@ -104,7 +104,7 @@ test('Client-Cert, X-SSL-Client-Cert: what is malformed or repeated is nobody', 
   const pem = encodePem('CERTIFICATE', certificate);
   const chain = Buffer.concat([certificate, other.certificate]);
   const values = [
-    // Not base64, or not one.
+    // Not base64, or not a single value.
     '', 'x', good.slice(0, -1), `${good}=`, `${good} x`, `${good}, ${good}`, `"${good}"`, `*${good.slice(1)}`,
     Buffer.from(certificate).toString('hex'), encodeURIComponent(pem.trim()), pem.replaceAll('\n', ' ').trim(),
     // Not a certificate in DER.

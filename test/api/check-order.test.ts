@@ -66,7 +66,7 @@ test('POST /: what breaks every rule is answered by the first; each one mended u
   // Uses up what 192.0.2.1 may create.
   for (let turn = 0; turn < 20; turn += 1) await post(app, '', { ...from('192.0.2.1'), ...work });
 
-  // From the end: what is left to be wrong when everything before it has been mended.
+  // Built from the end: each name says up to which check everything is mended; the rest is still wrong.
   const onceThePassword: Headers = { ...from('192.0.2.2'), ...work };
   const onceTheRate: Headers = { ...onceThePassword, 'X-Paste-Password': TOO_LONG };
   const onceTheWork: Headers = { ...onceTheRate, ...from('192.0.2.1') };
@@ -94,7 +94,7 @@ test('POST /: what breaks every rule is answered by the first; each one mended u
     assert.deepEqual([answer.status, answer.json()['error']], [status, error]);
   }
 
-  // The token has survived all of it, and what came past the rate limit was counted: nine of the fourteen, and this.
+  // The token has survived all of it, and what passed the rate limit was counted: nine of the fourteen, and this one.
   const last = await send(t, app, onceThePassword, binaryContent(20, 2));
   assert.deepEqual([last.status, last.header('x-ratelimit-remaining')], [201, '10']);
   assertWorkRefused(await post(app, binaryContent(20, 3), work), 'Proof-of-work failed: challenge already used');

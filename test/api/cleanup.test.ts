@@ -14,7 +14,7 @@ import { freshWork, getChallenge, showing, solve } from '../support/work.ts';
 
 const HOUR_SECONDS = 3600;
 
-/** By name, as the schedule knows them. */
+/** The names of the tasks in the schedule. */
 const TASKS = [
   'expired pastes', 'duplicate records', 'used challenges', 'audit log', 'rate records', 'free pages',
   'write-ahead log', 'statistics',
@@ -25,8 +25,8 @@ function countRows({ config }: RunningApp, table: string): unknown {
 }
 
 /**
- * The first burst of tasks, which starting the app sets off, is over: what a test runs afterwards sees what the test
- * has done.
+ * Waits until the first burst of tasks, which starting the app sets off, is over. What a test runs afterwards then
+ * sees what the test has done.
  */
 async function untilSettled({ app }: RunningApp): Promise<void> {
   await Promise.all(TASKS.map((task) => app.cleanup.run(task)));
@@ -52,7 +52,7 @@ test('expired pastes: those whose second has come go, with all of their content,
     assert.deepEqual(new Uint8Array(await response.arrayBuffer()), content);
   }
 
-  // One that is being read is read to its end, and its content goes then.
+  // A paste that is being read is read to its end, and its content goes then.
   const large = binaryContent(2 ** 24);
   const id = await app.store(large, { 'X-Expiry': '10' });
   const reading = await app.request(`/${id}/raw`);
@@ -61,7 +61,7 @@ test('expired pastes: those whose second has come go, with all of their content,
   assert.equal((await app.request(`/${id}/raw`)).status, 404);
   assert.ok(Number(countRows(app, 'chunks')) > 0);
   assert.ok(Buffer.from(large).equals(Buffer.from(await reading.arrayBuffer())));
-  // Closing does not wait for that for long: what is left would go at the next start.
+  // Waits here, since closing does not wait for long: what is left would go at the next start.
   while (countRows(app, 'orphans') !== 0) await setTimeout(10);
   await app.app.close();
   assert.deepEqual(['pastes', 'chunks', 'orphans'].map((table) => countRows(app, table)), [0, 0, 0]);

@@ -1,5 +1,5 @@
-// Whom the limits count, over real sockets: forwarded headers, who may send them, and attempts to be counted as
-// somebody else. What a request is counted as is seen from the rate headers alone.
+// Which client a request counts for, over real sockets: forwarded headers, who may send them, and attempts to be
+// counted as somebody else. Only the rate headers show whom a request counted for.
 
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
@@ -13,9 +13,7 @@ const LIMIT = 10_000;
 /** What a request for a paste of one byte begins with. */
 const CREATE = ['POST / HTTP/1.1', 'Content-Length: 1'] as const;
 
-/**
- * Creates a paste with exactly these header lines; how many creations have been counted for the same client by then.
- */
+/** Creates a paste with exactly these header lines; gives how many creations of its client are counted by then. */
 async function countWith(t: TestContext, app: RunningApp, ...lines: readonly string[]): Promise<number> {
   const answer = await onlyAnswer(t, app.port, `${head(...CREATE, 'Connection: close', ...lines)}x`);
   assert.equal(answer.status, 201);
@@ -78,7 +76,7 @@ test('POST / behind trusted proxies', async (t) => {
     ];
     for (const value of garbage) await assertCountedAs(t, app, forwardedFor(value), []);
     await assertCountedAs(t, app, forwardedFor('203.0.113.9', 'garbage'), []);
-    // Other headers in use for the same are no source at all.
+    // Other headers that are in use for this count for nothing.
     for (const name of ['Forwarded', 'X-Real-IP', 'X-Client-IP', 'CF-Connecting-IP', 'True-Client-IP', 'X-Forwarded']) {
       await assertCountedAs(t, app, [`${name}: 203.0.113.9`], []);
     }
@@ -184,13 +182,13 @@ for (const [proxy, trustedProxies] of [['trusted', ['127.0.0.0/8']], ['elsewhere
       connection.send(head(first, ...lines, ...by));
       return (await connection.next()).status;
     };
-    // What a proxy keeps, it uses for others.
+    // A proxy uses a connection that it keeps for one client after another.
     const first = await open();
     for (let client = 1; client < 5; client += 1) assert.equal(await ask(first, `203.0.113.${client}`), 200);
     assert.equal(await ask(first, '203.0.113.1'), 200);
     const second = await open();
     assert.equal(await ask(second, '203.0.113.1'), 200);
-    // The client may never take the answer: then the proxy keeps the connection for it, which looks idle here.
+    // A client may never take its answer: the proxy then keeps the connection for it, though it looks idle here.
     const third = await open();
     const isCutOff = new Promise((resolve) => first.socket.once('close', resolve));
     assert.equal(await ask(third, '203.0.113.1'), 200);

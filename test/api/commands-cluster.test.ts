@@ -1,5 +1,5 @@
-// The operator's commands beside a host of a cluster, whose nodes speak TLS and ask for a password; what they do is as
-// with a file, and a copy of a cluster's database is one.
+// The operator's commands beside a host of a cluster, whose nodes speak TLS and ask for a password. The commands do
+// the same as with a file, and a copy of a cluster's database is such a file.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -34,7 +34,7 @@ async function start(t: TestContext) {
 
 type Pasted = (words: string, changes?: Readonly<Record<string, string>>, code?: number) => Promise<string>;
 
-/** What a command prints; of one that fails what it says about that. */
+/** What a command prints; when it must fail, what it says on standard error too. */
 function commandOf(cluster: Pick<Cluster, 'pasted'>): Pasted {
   return async (words, changes, code = 0) => {
     const { stdout, stderr, ...ended } = await cluster.pasted(words.split(' '), changes);
@@ -48,7 +48,7 @@ test('commands beside a cluster: stats, audit, paste, invite, pki, admin and che
   const started = await start(t);
   if (started === undefined) return;
   const { host, pasted, nodes, folder } = started;
-  // From the start: it may come to look when the certificate is there already.
+  // Follows from the start: it may begin to look when the certificate is there already.
   const follower = startMain(t, ['audit', '--follow', '--json', '--after', '0'], { environment: started.environment });
   const ended = once(follower.child, 'close');
   await pasted(`admin create --out ${join(folder, 'admin.p12')}`);
@@ -72,7 +72,7 @@ test('commands beside a cluster: stats, audit, paste, invite, pki, admin and che
   const stats = JSON.parse(await pasted('stats --json')) as Record<string, Record<string, unknown>>;
   assert.deepEqual([stats['pastes']!['count'], stats['certificates']!['revoked'], stats['bans']], [1, 1, 1]);
   const sound = await pasted('check', { SERVICE_MAX_STORAGE: '1GiB' });
-  // It would be counted in the pages of the copy, and the nodes count otherwise.
+  // No word on the quota: that would count the pages of the copy, and the nodes count otherwise.
   assert.doesNotMatch(sound, /^\w+ quota: /m);
   assert.match(sound, /^ok nodes: .*, and all have the newest changes$/m);
   assert.equal(/^warn nodes: rqlite before 8\.30\.5 /m.test(sound), damagesDatabases());
@@ -115,7 +115,7 @@ test('backup of a cluster is a file for a single host, and restore brings it to 
 
   const others = await startNodes(t, { count: 1 });
   const elsewhere = { ...environment, SERVICE_DB: addressOf(others) };
-  // No look at nodes makes a database there, which would be in the way of the backup.
+  // A command that only looks makes no database on the nodes: that would be in the way of the backup.
   assert.match(await pasted('stats', elsewhere, 78), /the nodes have no database: set SERVICE_DB/);
   await pasted(`restore ${file}`, elsewhere);
   const alone = { ...environment, SERVICE_DB: file };

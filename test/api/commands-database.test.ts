@@ -172,7 +172,7 @@ test('backup: under load, whatever was acknowledged before it began is in it, an
   const restored = await pasted(['restore', file]);
   assert.equal(restored.code, 0, restored.stderr);
   const again = await serve();
-  // At once, since each that is missing is answered as slowly as a password check.
+  // All at once, since the answer for each missing paste takes as long as a password check.
   await Promise.all([...before, ...meanwhile].map(async ([id, content]) => {
     const found = await contentOf(again.url, id);
     assert.ok(found === undefined ? !before.has(id) : found.equals(content), `${id} is as stored`);
@@ -199,7 +199,7 @@ interface Piped {
   readonly ended: Promise<unknown[]>;
 }
 
-/** Its standard output is a pipe that nobody reads so far. Resolves when there is something in it. */
+/** Backs up into a pipe that nobody reads so far; resolves when there is something in the pipe. */
 async function backupIntoPipe(t: TestContext, environment: Record<string, string>): Promise<Piped> {
   const options = { env: environment, stdio: ['ignore', 'pipe', 'ignore'] as ['ignore', 'pipe', 'ignore'] };
   const child = spawn(process.execPath, [builtMain(), 'backup', '-'], options);
@@ -240,7 +240,7 @@ test('backup -: SIGTERM while nobody reads ends it by that signal, and a reader 
   assert.deepEqual(leftOf(folder), []);
 });
 
-/** Starts a backup and sends the signal as soon as there is a draft of it; how it ended. */
+/** Starts a backup and sends the signal as soon as there is a draft of it; gives how the backup ended. */
 async function signalledBackup(
   t: TestContext,
   target: string,

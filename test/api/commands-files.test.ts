@@ -1,5 +1,5 @@
-// `pasted check --files`: what runs here beside the list of a release, as the release makes both. Of a Debian package:
-// interop/debian-package.test.ts.
+// `pasted check --files`: compares what runs here with the list of a release, both as the release makes them. For a
+// Debian package: interop/debian-package.test.ts.
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -18,7 +18,7 @@ import { makeRelease } from '../support/release.ts';
 const folder = mkdtempSync(join(tmpdir(), 'pasted-files-'));
 after(() => rmSync(folder, { recursive: true }));
 
-/** As an unpacked tarball has them. */
+/** The folder of an unpacked tarball. */
 const released = join(folder, `pasted-${VERSION}`);
 const list = join(folder, `pasted-${VERSION}.cdx.json`);
 let files: string[] = [];
@@ -49,7 +49,7 @@ interface Ended {
   readonly stderr: string;
 }
 
-/** Of the program in the folder `dist`, with settings that could not be used. */
+/** Runs `check` of the program in the folder `dist`, with settings that could not be used. */
 function check(dist: string, words: readonly string[], options: { uid?: number; before?: readonly string[] } = {}): Ended {
   const { before: first = [], ...others } = options;
   const env = { SERVICE_PORT: 'none', SERVICE_DB: join(folder, 'no', 'database') };
@@ -58,7 +58,7 @@ function check(dist: string, words: readonly string[], options: { uid?: number; 
   return { code: status, stdout, stderr };
 }
 
-/** A copy of what was released, removed with the test. By its name npm run coverage knows it. */
+/** A copy of what was released, removed with the test; npm run coverage knows it by its name. */
 function copyDist(t: TestContext, name = 'dist'): string {
   const dist = join(temporaryFolder(t), name);
   cpSync(join(released, 'dist'), dist, { recursive: true });
@@ -73,9 +73,9 @@ test('check --files: what was released, wherever it lies, is said in one line', 
     const stdout = `ok files: ${files.length} in ${place} are those of pasted ${VERSION}\n`;
     assert.deepEqual(check(place, ['--files', list]), { code: 0, stdout, stderr: '' });
   }
-  // A folder without files is nothing that could run.
+  // An empty folder has nothing that could run.
   mkdirSync(join(dist, 'empty'));
-  // Neither is what lies beside the folder.
+  // Nor does it count what lies beside the folder.
   writeFileSync(join(dist, '..', 'beside.js'), '');
   const { code, stdout } = check(dist, ['--files', join(released, 'sbom.cdx.json'), '--json']);
   const text = `${files.length} in ${dist} are those of pasted ${VERSION}`;
@@ -131,7 +131,7 @@ test('check --files: says what is missing though nothing else would run any more
   const { code, stdout, stderr } = check(dist, ['--files', list]);
   assert.deepEqual([code, stderr], [1, '']);
   assert.match(stdout, /^fail dist\/operator\/check\.js: missing$/m);
-  // What the comparison itself needs, node names.
+  // When a file is missing that the comparison itself needs, node names it.
   rmSync(join(dist, 'crypto', 'digest.js'));
   const broken = check(dist, ['--files', list]);
   assert.deepEqual([broken.code, broken.stdout], [1, '']);

@@ -25,7 +25,7 @@ async function health(words: readonly string[], environment: Environment = {}) {
   return { code, stdout: fake.stdout(), stderr: fake.stderr() };
 }
 
-/** Listens until the test ends; the port, or 0 for a path. */
+/** Listens until the test ends; gives the port, or 0 for a path. */
 async function listen(t: TestContext, server: Server, path?: string): Promise<number> {
   const sockets = new Set<Socket>();
   server.on('connection', (socket: Socket) => sockets.add(socket));
@@ -67,7 +67,7 @@ test('health: over a unix socket, by the settings and by --url', async (t) => {
   writeFileSync(file, '');
   for (const [place, reason] of [
     [`${path}.not`, 'there is no such socket'],
-    // What nobody has put into words is told by its code.
+    // A reason that has no words of its own is told by its code.
     [`${file}/http`, 'it cannot be asked (ENOTDIR)'],
   ] as const) {
     const stderr = `pasted: unix:${place}: ${reason}\n`;
@@ -108,7 +108,7 @@ test('health --url: TLS verified as by any client', async (t) => {
     assert.equal(code, 1);
     assert.equal(stderr, `pasted: https://${host}:${port}/health: its certificate is not trusted; NODE_EXTRA_CA_CERTS can name it\n`);
   }
-  // RFC 6066 section 3: an address is no name to be asked for.
+  // RFC 6066 section 3: an address is no server name that a client can ask for.
   assert.deepEqual(names, ['localhost']);
 });
 

@@ -48,7 +48,7 @@ async function openService(t: TestContext) {
     return { code, stdout: main.stdout(), stderr: main.stderr() };
   }
 
-  /** In this process: one of its own takes longer than what it does. */
+  /** Runs a command in this process: a process of its own would take longer than the command. */
   async function done(...words: string[]): Promise<Record<string, unknown>> {
     const { code, stdout, stderr } = await runHere(['paste', ...words, '--json'], environment, { clock: RUNNING_CLOCK });
     assert.equal(code, 0, stderr);
@@ -100,7 +100,7 @@ test('paste rm: what was in memory is gone at once, for every reader and under e
   const owner = newFingerprint();
   for (let turn = 0; turn < 5; turn += 1) {
     const id = await store(`removed ${turn}`, presenting(owner));
-    // Twice, so that it is answered from memory; and others with it, in the same turns.
+    // Twice, so that it is answered from memory; below, another paste is asked for together with it.
     for (let read = 0; read < 2; read += 1) assert.equal((await ask(`/${id}/raw`)).status, 200);
     assert.deepEqual(await done('rm', id), { removed: 1, not_found: [] });
     const answers = await Promise.all([`/${id}`, `/${id}/raw`, `/${kept}/raw`].map((path) => ask(path)));
@@ -163,7 +163,7 @@ test('paste rm: who reads a large paste gets all of it, and then its chunks go; 
 
   await done('rm', read, unread);
   assert.equal((await ask(`/${read}/raw`)).status, 404);
-  // Those of the paste that nobody reads.
+  // The paste that nobody reads loses its chunks.
   await until(() => chunks() === 80 + 3);
   reader.socket.resume();
   assert.deepEqual((await reader.next()).body, Buffer.from(content));
@@ -260,7 +260,7 @@ test('paste ban: against 40 creations of the same content at once, none is left,
       const { status } = await ask('/', { method: 'POST', body: content });
       assert.ok(status === 403 || (status === 201 && !wasBanned), `answered ${status}`);
       statuses.push(status);
-      // Until well after the ban.
+      // It goes on until well after the ban.
       if (isBanned) left -= 1;
     }
     return statuses;

@@ -40,7 +40,7 @@ function openService(t: TestContext) {
     return { code, stdout: main.stdout(), stderr: main.stderr() };
   }
 
-  /** What it prints. */
+  /** Runs a command in this process; gives what it prints. */
   async function done(...words: readonly string[]): Promise<string> {
     const { code, stdout, stderr } = await runHere(words, environment, { clock: RUNNING_CLOCK });
     assert.equal(code, 0, stderr);
@@ -187,7 +187,7 @@ test('pki crl --der: the bytes themselves on standard output', async (t) => {
   const served = new Uint8Array(await (await fetch(`${url}/pki/ca.crl`)).arrayBuffer());
   assert.equal((await pasted(['pki', 'crl', '--der', '--out', join(folder, 'ca.crl')])).code, 0);
   assert.deepEqual(new Uint8Array(readFileSync(join(folder, 'ca.crl'))), served);
-  // startMain reads text: bytes that are no UTF-8 arrive as U+FFFD, and so do these.
+  // startMain reads text: bytes that are no UTF-8 arrive as U+FFFD, as they do from TextDecoder.
   assert.equal((await pasted(['pki', 'crl', '--der'])).stdout, new TextDecoder().decode(served));
 });
 

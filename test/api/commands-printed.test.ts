@@ -78,7 +78,7 @@ test('printed: into a file it is whole, behind what is there', async (t) => {
   assert.equal((JSON.parse(lines.join('\n')) as { openapi: string }).openapi, '3.1.0');
 });
 
-/** Its output goes through a pipe whose reader begins later than the service waits for the reader of its log. */
+/** Prints into a pipe whose reader begins later than the service would wait for the reader of its log. */
 function printSlowly(words: readonly string[], SERVICE_DB: string) {
   const script = '{ "$0" "$@"; echo "code $?" >&2; } | { head -c 1; sleep 1.5; cat; }';
   const environment = { PATH: process.env['PATH'], SERVICE_DB };

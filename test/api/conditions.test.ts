@@ -111,7 +111,7 @@ test('PUT /{id} and DELETE: of many at once that mean the same content, one succ
     assert.equal(counts[200], 1, JSON.stringify(counts));
     const winner = answers.findIndex(({ status }) => status === 200);
     if (winner < contents.length) assert.equal(await textOf(id), contents[winner]);
-    // What lost against the DELETE finds no paste any more.
+    // A PUT that lost against the DELETE finds no paste any more.
     assert.equal((counts[412] ?? 0) + (counts[404] ?? 0), contents.length, JSON.stringify(counts));
   }
 });

@@ -43,7 +43,7 @@ test('security.txt: expires in less than a year at any moment, and says where it
   }
 });
 
-/** RFC 9116 section 4, of the fields that there may be; the URI is what SERVICE_CONTACT may be (RFC 3986 section 2). */
+/** RFC 9116 section 4, for the fields that may occur; URI is what SERVICE_CONTACT may be (RFC 3986 section 2). */
 const URI = String.raw`(?:https:\/\/|mailto:)(?:[A-Za-z0-9._~:\/?#[\]@!$&'()*+,;=-]|%[0-9A-Fa-f]{2})+`;
 const DATE_TIME = String.raw`\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}Z`;
 const GRAMMAR = new RegExp(`^Contact: ${URI}\\r?\\nExpires: ${DATE_TIME}\\r?\\n(?:Canonical: ${URI}\\r?\\n)?$`);

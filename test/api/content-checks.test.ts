@@ -9,7 +9,7 @@ import { assertError, assertStored, post, postChunked, type Answer } from '../su
 const JSON_TYPE = { 'Content-Type': 'application/json' };
 const HINT = 'compress or encrypt the content first';
 
-/** So many byte values from 0 up, each `times`: of an entropy of log2(values) bits per byte. */
+/** That many byte values from 0 up, each `times` times: an entropy of log2(values) bits per byte. */
 function evenBytes(values: number, times: number): Uint8Array {
   return Uint8Array.from({ length: values * times }, (_, position) => position % values);
 }

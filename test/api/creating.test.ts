@@ -1,5 +1,5 @@
-// Whom the operator lets store pastes, and how much each of them: SERVICE_CREATE, SERVICE_MAX_STORAGE_OWNER and content
-// that is refused, over real sockets. The statements are unit/store-owners.test.ts and unit/store-governing.test.ts.
+// Who may store pastes, and how much each owner: SERVICE_CREATE, SERVICE_MAX_STORAGE_OWNER and content that is refused,
+// over real sockets. The statements are unit/store-owners.test.ts and unit/store-governing.test.ts.
 
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
@@ -22,7 +22,7 @@ const hintOf = (whose: string) => ({
   hint: `storing pastes here takes ${whose}: GET /register/challenge is how to get one`,
 });
 
-/** One of each tier; whoever's certificate has ended is nobody. */
+/** One caller of each tier; a caller whose certificate has ended counts as anonymous. */
 function callersOf({ config }: RunningApp): Record<'anonymous' | 'ended' | 'untrusted' | 'trusted' | 'admin', Headers> {
   const holder = (given: object) => presenting(insertCertificate(config.databasePath, given).fingerprint);
   return {
@@ -39,7 +39,7 @@ async function put(app: RunningApp, path: string, body: string | Uint8Array, hea
   return { status: response.status, headers: response.headers, json: await response.json() as Answer['json'] };
 }
 
-/** By word of SERVICE_CREATE: what each caller is answered. */
+/** What each caller is answered, by the word of SERVICE_CREATE. */
 const STATUSES: Readonly<Record<Config['createBy'], Readonly<Record<string, number>>>> = {
   anyone: { anonymous: 201, ended: 201, untrusted: 201, trusted: 201, admin: 201 },
   identity: { anonymous: 401, ended: 401, untrusted: 201, trusted: 201, admin: 201 },
@@ -63,7 +63,7 @@ for (const [createBy, statuses] of Object.entries(STATUSES) as [Config['createBy
       is(await post(app, 'x', { ...headers, ...address, ...await freshWork(app) }), `POST by ${tier}`);
       is(await put(app, '/', 'x', { ...headers, ...address, ...await freshWork(app) }), `PUT by ${tier}`);
       if (expected === 201) continue;
-      // Neither work nor the rate is spent on it, and too large a body is not what is wrong.
+      // The refusal spends neither work nor the rate, and comes before the body is found too large.
       const work = await freshWork(app);
       for (let again = 0; again < 3; again += 1) {
         const refused = await post(app, 'x'.repeat(1001), { ...headers, ...address, ...work });
@@ -80,7 +80,7 @@ for (const [createBy, statuses] of Object.entries(STATUSES) as [Config['createBy
   });
 }
 
-/** What a client is answered that waits to be asked for its body, of a megabyte, and has shown no work. */
+/** The answer to a client that has shown no work and waits to be asked for its body of a megabyte. */
 async function unread(t: TestContext, app: RunningApp, method: string, headers: Headers): Promise<[number, unknown]> {
   const connection = await openRaw(t, app.port);
   const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
@@ -143,7 +143,7 @@ for (const [what, most] of [['in rows', 1000], ['in chunks', 200_000]] as const)
     const rest = await owned(100);
     assertStored(rest);
     assertError(await owned(1), 507, 'storage full', FULL);
-    // Others have room of their own, and who is nobody has no such limit.
+    // Other owners have room of their own, and anonymous callers have no such limit.
     assertStored(await post(app, binaryContent(most, 2), presenting(newFingerprint())));
     assertStored(await post(app, binaryContent(most + 1)));
 

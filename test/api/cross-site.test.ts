@@ -32,11 +32,11 @@ const MATRIX: readonly (readonly [lines: readonly string[], isRefused: boolean])
   [['Sec-Fetch-Site: Same-Origin'], true],
   [['Sec-Fetch-Site: same-origin', 'Sec-Fetch-Site: cross-site'], true],
   [['Sec-Fetch-Site: same-origin, cross-site'], true],
-  // Where that says something, Origin says nothing more: a page may hide it.
+  // Where Sec-Fetch-Site says something, Origin adds nothing: a page may hide it.
   [['Sec-Fetch-Site: same-origin', 'Origin: null'], false],
   [['Sec-Fetch-Site: same-origin', ELSEWHERE], false],
   [['Sec-Fetch-Site: cross-site', 'Origin: http://paste.test'], true],
-  // Browsers that do not say so: older ones, and all of them over plain HTTP.
+  // Browsers that do not send Sec-Fetch-Site: older ones, and all of them over plain HTTP.
   [['Origin: http://paste.test'], false],
   [['Origin: http://paste.test:80'], false],
   [['Origin: http://PASTE.test'], false],
@@ -68,7 +68,7 @@ const MATRIX: readonly (readonly [lines: readonly string[], isRefused: boolean])
   [['Host: [::1]:8080', 'Origin: http://[::1]:8080'], false],
   [['Host: [::1]', 'Origin: http://[::1]'], false],
   [['Host: [::1]:8080', 'Origin: http://[::1]:8081'], true],
-  // A proxy that is believed: the request went to what it says.
+  // A trusted proxy: the request went to the host that the proxy names.
   [['X-Forwarded-Host: public.test', 'Origin: http://public.test'], false],
   [['X-Forwarded-Host: public.test', 'X-Forwarded-Proto: https', 'Origin: https://public.test'], false],
   [['X-Forwarded-Host: public.test', 'X-Forwarded-Proto: https', 'Origin: http://public.test'], true],
@@ -163,7 +163,7 @@ test('cross-site guard: the first certificate is for no page, not even of a name
 });
 
 test('cross-site guard: pages register once a certificate was issued, whatever has become of it', async (t) => {
-  // The admin's, which cleanup keeps.
+  // A certificate of the admin, which cleanup keeps.
   const valid = { isAdmin: true };
   const revoked = { ...valid, revokedAt: 1 };
   const expired = { ...valid, expiresAt: 1 };
@@ -200,7 +200,7 @@ test('cross-site guard: nothing is done before, neither counted, spent, revoked 
 
 const CROSS = { 'Sec-Fetch-Site': 'cross-site' };
 
-/** As an image, a frame or a script of another site asks, and a browser that fetches what somebody might ask for next. */
+/** As for an image, frame or script of another site, and from a browser that fetches what may be asked for next. */
 const UNASKED: readonly Record<string, string>[] = [
   { ...CROSS, 'Sec-Fetch-Dest': 'image' },
   { ...CROSS, 'Sec-Fetch-Dest': 'iframe' },
@@ -217,7 +217,7 @@ test('cross-site guard: what another site embeds, or a browser fetches in advanc
     {}, { ...CROSS, 'Sec-Fetch-Dest': 'document' }, { 'Sec-Fetch-Site': 'none', 'Sec-Fetch-Dest': 'document' },
     { 'Sec-Fetch-Site': 'same-origin', 'Sec-Fetch-Dest': 'image' },
   ];
-  // In its row, and in chunks.
+  // Content in the row of its paste, and in chunks.
   for (const bytes of [1, INLINE_BYTES + 1]) {
     const content = 'x'.repeat(bytes);
     for (const headers of asked) {

@@ -1,4 +1,4 @@
-// X-Delete-Token over real sockets: who gets one, and what it takes back. Deleting with an identity is
+// X-Delete-Token over real sockets: who gets a token, and what it deletes. Deleting with an identity is
 // delete-paste.test.ts.
 
 import assert from 'node:assert/strict';
@@ -42,7 +42,7 @@ async function isThere(app: RunningApp, id: string): Promise<boolean> {
   return (await app.request(`/${id}`, { method: 'HEAD' })).status !== 404;
 }
 
-/** By the design's rule, under the key in the database. */
+/** The token by the design's rule, under the key in the database. */
 function computed({ config }: RunningApp, id: string): string {
   const key = selectValue(config.databasePath, "SELECT value FROM secrets WHERE name = 'delete-tokens'") as Uint8Array;
   assert.equal(key.length, 32);
@@ -82,7 +82,7 @@ test('DELETE /{id}: with its token, whatever the paste is like, and once; nothin
     await storeOpen(app, 'locked', { 'X-Paste-Password': 'p' }),
   ];
   for (const { id, token } of pastes) {
-    // In memory, as what is read lately.
+    // Now it is in memory, like everything that was read lately.
     await (await app.request(`/${id}`)).text();
     assertDeleted(await remove(app, id, token), id);
     for (const path of [`/${id}`, `/${id}/raw`]) assert.equal((await app.request(path)).status, 404);
@@ -134,7 +134,7 @@ test('DELETE /{id}: an identity comes before the token, and a token works for wh
   const admin = presenting(insertCertificate(databasePath, { isAdmin: true }).fingerprint);
   const trusted = presenting(insertCertificate(databasePath).fingerprint);
   const ended = presenting(insertCertificate(databasePath, { revokedAt: CREATED_AT }).fingerprint);
-  // What owners do to their own is no lookup, whatever token they send along.
+  // Owners who delete their own pastes, and the admin, make no lookup, whatever token they send along.
   for (let turn = 0; turn < 4; turn += 1) assertDeleted(await remove(app, await app.store('own', AS_OWNER), 'wrong', AS_OWNER));
   for (let turn = 0; turn < 12; turn += 1) assertDeleted(await remove(app, (await storeOpen(app)).id, 'wrong', admin));
   assert.equal(selectValue(databasePath, "SELECT count(*) FROM audit WHERE event = 'paste_deleted'"), 12);

@@ -115,12 +115,12 @@ test('POST /: only what was stored counts, whatever it was refused for', async (
   assert.equal((await post(app, 'same!', { ...first, ...await freshWork(app) })).status, 429);
   assert.equal(selectValue(app.config.databasePath, 'SELECT count(*) FROM submissions'), 1);
 
-  // A run that a 507 began has read the clock already, and a second call would join it.
+  // First waits for a run that a 507 began: it has read the clock already, and a later call would join it.
   await app.app.cleanup.run('expired pastes');
   app.clock.advance(1000);
   await app.app.cleanup.run('expired pastes');
   assert.equal((await app.request(`/${other}`)).status, 404);
   await app.store('same!', { ...second, ...await freshWork(app) });
-  // Without a declared length: that would be refused for want of room before.
+  // Without a declared length, which would be refused for want of room first.
   assertDuplicate(await postChunked(app, content, { ...second, ...await freshWork(app) }), 1, WINDOW_SECONDS);
 });

@@ -1,5 +1,5 @@
-// The service while its storage fails in part: reading does, nobody says how much is free, or another process keeps the
-// database from being written. A disk that is really full is test/crash/full-disk.test.ts.
+// The service while its storage fails in part: reading fails, it is unknown how much is free, or another process keeps
+// the database from being written. A disk that is really full is test/crash/full-disk.test.ts.
 
 import assert from 'node:assert/strict';
 import fs from 'node:fs';
@@ -80,12 +80,12 @@ test('a stop does not wait for who keeps the database: what is queued is refused
   await fullOne();
   await waitUntil(() => cleanups.mock.callCount() === 3, 'room is made');
   await Promise.all(cleanups.mock.calls.map(({ result }) => result));
-  // The last of the tasks that a start begins with. While the writer was at one, the request and the cleanup that follow
-  // would wait together, and go to the writer in one batch.
+  // Waits for the last of the tasks that a start begins with. If the writer were busy with one of them, the request and
+  // the cleanup that follow would wait together, and go to the writer in one batch.
   await (cleanups.mock.calls[0]!.this as Cleanup).run('room in reserve');
   clock.advance(10_000);
   const sent = batches.mock.callCount();
-  // The service may still be writing what it did before.
+  // The timeout is for what the service may still be writing from before.
   const holder = new DatabaseSync(running.config.databasePath, { timeout: 5000 });
   holder.exec('BEGIN IMMEDIATE');
   const client = await openRaw(t, port);

@@ -14,7 +14,7 @@ import { olderNode } from '../support/older-node.ts';
 import { isInstalled } from '../support/programs.ts';
 import { ROOT } from '../support/source.ts';
 
-/** Runs a command on a terminal of its own, and closes that when this text is on it, or in the command's log. */
+/** Runs a command on a terminal of its own; closes the terminal when this text is on it, or in the command's log. */
 const TERMINAL = `
 import os, pty, sys, time
 text, log = sys.argv[1].encode(), sys.argv[2]
@@ -35,7 +35,7 @@ const PATIENCE_MS = 30_000;
 
 interface Closed {
   readonly folder: string;
-  /** Ids of the processes that the command has started and that go on, once they have had their time. */
+  /** Ids of the processes of the command that still run after they have had their time to end. */
   readonly left: readonly number[];
 }
 

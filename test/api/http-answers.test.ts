@@ -264,7 +264,7 @@ test('a reply that cannot be written: 500', async (t) => {
 });
 
 test('a refusal of which no page can be made: a browser gets the refusal itself', async (t) => {
-  // A page is made of JSON.
+  // A page can only be made of a JSON body.
   const reply = { status: 404, headers: { 'Content-Type': 'text/plain' }, body: 'no JSON', refusal: 'notFound' } as const;
   const { port } = await startHttp(t, { handlers: { raw: () => reply } });
   const connection = await openRaw(t, port);

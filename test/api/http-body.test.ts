@@ -378,7 +378,7 @@ function watched(gate?: Promise<void>): { handler: Handler; failure: Promise<Err
   return { handler, failure };
 }
 
-/** What was sent before on any connection has been read by the server when this returns. */
+/** When this returns, the server has read what was sent before on any connection. */
 async function untilIdle(t: TestContext, port: RunningHttp['port']): Promise<void> {
   for (let round = 0; round < 2; round += 1) {
     const connection = await openRaw(t, port);

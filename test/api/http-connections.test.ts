@@ -165,7 +165,7 @@ test('pipelined requests: 100 may wait, with one more the connection is cut off'
   for (let count = 0; count < 100; count += 1) assert.equal((await kept.next()).status, 204);
 });
 
-/** A request that counts for so many bytes when it has to wait: its target, and names and values with 64 for each. */
+/** A request that counts for `bytes` bytes when it has to wait: its target, and names and values with 64 for each. */
 function waitingHead(bytes: number, ...lines: readonly string[]): string {
   const shortest = head('POST / HTTP/1.1', ...lines, 'X-Padding: ');
   const sent = shortest.split('\r\n').slice(1, -2);
@@ -266,7 +266,7 @@ for (const [what, mostIgnored, oneMore] of [
     const [kept, cut] = [await openRaw(t, port), await openRaw(t, port)];
     for (const connection of [kept, cut]) {
       connection.send(last);
-      // node drops what comes in one read with an Upgrade.
+      // Waits for the handler, because node drops what comes in one read with an Upgrade.
       await new Promise<void>((resolve) => {
         begin = resolve;
       });
@@ -287,7 +287,7 @@ test('a head, and trailers, of a thousand lines: node keeps no more of them than
   const lines = Array.from({ length: 1000 }, (_, index) => `${index.toString(36)}:`);
   const connection = await openRaw(t, port);
   connection.send(`${head('POST / HTTP/1.1', 'Transfer-Encoding: chunked')}0\r\n${lines.join('\r\n')}\r\n\r\n`);
-  // An older node says nothing, and drops what is too much.
+  // An older node refuses nothing, and drops the lines that are too many.
   assert.ok([201, 431].includes((await connection.next()).status));
   assert.equal((await onlyAnswer(t, port, head('GET / HTTP/1.1', ...lines))).status, 431);
   const kept = seen.flatMap(({ rawHeaders, rawTrailers }) => [rawHeaders.length / 2, rawTrailers.length / 2]);
@@ -319,7 +319,7 @@ test('Connection: close in a trailer: the answer is seen, what follows is not pr
 
 test('a connection that cannot be accepted: the operator is told why, and the next one is served', async (t) => {
   const { server, port, logged } = await startHttp(t);
-  // As node has it, whose words these are: this process has no descriptor left for the connection.
+  // Node reports this, in these words, when the process has no descriptor left for the connection.
   server.node.emit('error', new Error('accept EMFILE'));
   assert.deepEqual(logged, [
     { level: 'error', logger: 'http', event: 'accepting failed', details: { error: 'accept EMFILE' } },
@@ -335,7 +335,7 @@ test('an answer that node calls finished when its client has gone already: the r
   const [, given] = await asked;
   client.socket.resetAndDestroy();
   await answered((details) => details['status'] === 499);
-  // As node does for what was still to be written when a socket is destroyed without an error.
+  // Node emits this for what was still to be written when a socket is destroyed without an error.
   given.emit('finish');
   assert.equal(logged.filter(({ event }) => event === 'request').length, 1);
 });

@@ -46,12 +46,12 @@ test('an early answer after the server had stopped reading: seen whole by a clie
   const gate = Promise.withResolvers<void>();
   const refusal = new Refusal('pasteTooSmall');
   const handlers: readonly Handler[] = [
-    // The sink does not take what has come, and then refuses it.
+    // The sink holds up what has come, and then refuses it.
     async (request) => {
       await request.body.pipe(() => gate.promise.then(() => Promise.reject(refusal)));
       return emptyReply(204);
     },
-    // Nobody reads it at all.
+    // The handler does not read the body at all.
     async () => {
       await gate.promise;
       throw refusal;

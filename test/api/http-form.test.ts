@@ -19,13 +19,13 @@ const post = (...lines: readonly string[]): string => head('POST / HTTP/1.1', ..
 const CHUNKED = post('Transfer-Encoding: chunked');
 const LAST_CHUNK = '0\r\n\r\n';
 
-/** RFC 9112 section 3.2: neither a name nor an address with a port that there can be. */
+/** RFC 9112 section 3.2: none of these is a name or an address, with or without a port that there can be. */
 const NO_HOSTS = [
   'a b', 'a/b', 'u@a', 'u:p@a', 'a:x', 'a:-1', 'a:80:80', 'a:0', 'a:99999', '<script>', 'a,b', 'a?b', 'a#b', 'a\\b',
   '[::1', '::1', '[]', '[zz]', '[::1]x', '[fe80::1%25eth0]', '%zz', '"a"', 'http://a', '*', '-', '..', '\xe9',
 ];
 
-/** Of other protocols that node's parser knows (RFC 9112 section 2.3). */
+/** Requests of other protocols that node's parser knows (RFC 9112 section 2.3). */
 const OTHER_PROTOCOLS = [
   'GET / RTSP/1.0', 'POST / RTSP/1.0', 'OPTIONS * RTSP/1.0', 'DESCRIBE rtsp://a/b RTSP/1.0', 'GET / RTSP/1.1',
   'SOURCE / ICE/1.0', 'SOURCE / ICE/1.1', '\r\nGET / RTSP/1.0', 'GET / rtsp/1.0', 'GET / ICE/1.0', 'GET / RTSP/2.0',

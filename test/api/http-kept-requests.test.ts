@@ -1,9 +1,9 @@
-// Bytes that generated requests found something out with, as they were sent: test/vectors/requests. Whatever each was
-// kept for, the service gives well-formed answers, ends the connection, and goes on.
+// Generated requests that once found something out, kept as they were sent in test/vectors/requests. Whatever each
+// was kept for, the service gives well-formed answers, ends the connection, and goes on.
 //
-// upgrade-*: Node lets a request with Upgrade keep its body to itself, so that a broken one is only noticed when it is
-// too slow. head-malformed: of a head that can't be read the method is not known, so the error has a body.
-// malformed-behind-another: while an answer is under way, an error of what follows is told by the end alone.
+// upgrade-*: Node lets a request with Upgrade keep its body to itself, so a broken body is only noticed when it is
+// too slow. head-malformed: the method of a head that can't be read is unknown, so the error has a body.
+// malformed-behind-another: while an answer is under way, only the end tells of an error in what follows.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -27,7 +27,7 @@ for (const name of readdirSync(FOLDER).toSorted()) {
     const closed = once(socket, 'close');
     await once(socket, 'connect');
     socket.end(readFileSync(new URL(name, FOLDER)));
-    // After a while whatever waits for more has waited too long; on a busy machine it may not have begun by then.
+    // After a while whatever waits for more has waited too long; a busy machine may begin late, so the clock goes on.
     while (!socket.closed) {
       await Promise.race([closed, new Promise((resolve) => setTimeout(resolve, 200))]);
       clock.advance(LONGER_THAN_ANY_TIMEOUT_MS);

@@ -16,7 +16,7 @@ import { createSeeded, type Seeded } from '../support/seeded.ts';
 const CONNECTIONS = 600;
 const AT_A_TIME = 20;
 
-/** For a connection whose client has closed its side. */
+/** For a connection to end after its client has closed its side. */
 const PATIENCE_MS = 5000;
 
 const LARGE = 200 * KIB;
@@ -82,7 +82,7 @@ const BEHAVIOURS: readonly ((socket: Socket, bytes: Buffer, random: Seeded) => P
   },
 ];
 
-/** What the server answered to one client, which takes no offence at a reset; fails when the connection does not end. */
+/** What the server answered to one client. A reset is no failure; a connection that does not end is one. */
 async function received(port: number, random: Seeded): Promise<Buffer> {
   const socket = connect({ port, host: '127.0.0.1' });
   const chunks: Buffer[] = [];

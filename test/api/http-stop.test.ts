@@ -141,13 +141,13 @@ test('stop: an answer that a slow client has not taken yet is sent to its end', 
     handlers: { raw: () => ({ status: 200, headers: {}, body }) },
   });
   const connection = await openRaw(t, port);
-  // More than the kernel holds: of one of these answers a part waits in the server.
+  // More than the kernel holds, so that a part of one of these answers waits in the server.
   const asked = 99;
   connection.socket.pause();
   connection.send(head('GET /abcdef/raw HTTP/1.1').repeat(asked));
   await stalled(() => logged.length);
   const stopped = server.stop();
-  // As long as idle connections have at most.
+  // As long as idle connections are given at most.
   await delay(1000);
   connection.socket.resume();
   for (let taken = 1; ; taken += 1) {

@@ -23,14 +23,14 @@ interface Source {
   given(): number;
 }
 
-/** How a source does not keep its word. */
+/** How a source breaks its word. */
 interface Breach {
   readonly failure?: Error;
   readonly breaksAt?: number;
   readonly actualBytes?: number;
 }
 
-/** A streamed body that says it has so many bytes. */
+/** A streamed body that claims to have that many bytes. */
 function source(t: TestContext, bytes: number, options: Breach = {}): Source {
   const { failure, breaksAt = 0, actualBytes = bytes } = options;
   const { promise: closed, resolve } = Promise.withResolvers<void>();
@@ -91,7 +91,7 @@ test('a streamed body: every byte in order, closed at its end, the connection is
 });
 
 test('a streamed body whose pieces take each other\'s place: each is sent before the next is asked for', async (t) => {
-  // Shorter than what a socket says is enough: nothing but the end of its sending tells that it may be overwritten.
+  // A piece is too short for the socket to say "enough": only the end of its sending tells that it may be overwritten.
   const [pieces, pieceBytes] = [400, 60 * KIB];
   let given = 0;
   async function* chunks(): AsyncGenerator<Uint8Array> {
@@ -216,7 +216,7 @@ test('a client that does not read: cut off after 10 s, not before', async (t) =>
   clock.advance(200);
   await closed;
   connection.socket.resume();
-  // Else the kernel would keep for it what it has not taken.
+  // Without the reset the kernel would keep for the client what it has not taken.
   await assert.rejects(once(connection.socket, 'end'), { code: 'ECONNRESET' });
 });
 
@@ -290,10 +290,10 @@ test('a client that goes away while the source is at its end: it is no failure, 
   await waiting.promise;
   connection.socket.destroy();
   await answered(() => true);
-  // As content ends whose paste is gone.
+  // The source ends before its 20 bytes, as content does whose paste is gone.
   gate.resolve();
   await closed.promise;
-  // What comes of it comes in the same turn of the event loop.
+  // Whatever follows from that follows in the same turn of the event loop.
   await new Promise(setImmediate);
   assert.deepEqual(logged.map(({ event }) => event), ['request']);
 });

@@ -11,7 +11,7 @@ import { head, onlyAnswer } from '../support/raw-http.ts';
 import { assertContract } from '../support/answer-contract.ts';
 import { CREATED_AT, newId, selectValue } from '../support/store.ts';
 
-/** Statuses by tier. `gone` is for a caller whose certificate is revoked or has expired; anonymous where it is not given. */
+/** Statuses by tier. `gone` is for a caller whose certificate is revoked or has expired; without it, as `anonymous`. */
 interface Expected {
   readonly anonymous: number;
   readonly untrusted: number;
@@ -22,14 +22,14 @@ interface Expected {
 
 interface Row {
   readonly expected: Expected;
-  /** The path asked for, where the pattern is not one already: made anew for every request. */
+  /** The path to ask for, made anew for every request; without it, the pattern is the path. */
   readonly path?: (app: RunningApp, fingerprint: string) => string;
   readonly body?: string;
-  /** It does not ask who is calling, and so audits nobody. */
+  /** The route does not ask who is calling, and so audits nobody. */
   readonly isForAnyone?: true;
 }
 
-/** Who owns what belongs to another. */
+/** The owner of what belongs to somebody else. */
 const STRANGER = '5'.repeat(40);
 
 function all(status: number): Expected {
@@ -55,7 +55,7 @@ function revokePath(app: RunningApp, issuedTo: string, revokedAt: number | null 
   return `/pki/revoke/${insertCertificate(app.config.databasePath, { issuedTo, revokedAt }).serial}`;
 }
 
-/** Every route of the table, by method and pattern; those whose answer depends on whose something is have several rows. */
+/** Every route of the table, by method and pattern; a route whose answer depends on the owner has several rows. */
 const MATRIX: Readonly<Record<string, readonly Row[]>> = {
   'GET /': [{ expected: all(200), isForAnyone: true }],
   'POST /': [{ expected: all(201), body: 'content' }],
@@ -71,7 +71,7 @@ const MATRIX: Readonly<Record<string, readonly Row[]>> = {
   'GET /audit': [{ expected: ADMIN_ONLY }],
   'GET /{id}': [{ expected: all(200), path: anothersPaste }],
   'GET /{id}/raw': [{ expected: all(200), path: (app) => `${anothersPaste(app)}/raw` }],
-  // Nobody's, unless it is a form of a page: then as GET.
+  // 405 for everyone, unless it is a form of a page: then as GET.
   'POST /{id}': [{ expected: all(405), path: anothersPaste, isForAnyone: true }],
   'PUT /{id}': [
     { expected: IDENTIFIED, path: ownPaste, body: 'new content' },
@@ -161,7 +161,7 @@ function malformed(valid: string): Record<string, readonly string[]> {
 async function startWhole(t: TestContext, overrides: Partial<Config> = {}): Promise<RunningApp> {
   const pki = { pkiEnabled: true, pkiCaPassword: 'password of the authority', registerPowDifficultyBits: 0 };
   const app = await startApp(t, { ...pki, contact: 'mailto:abuse@paste.example', ...overrides });
-  // Not the first certificate ever, so that nobody below becomes the admin by registering.
+  // Another certificate comes first, so that nobody below becomes the admin by registering.
   insertCertificate(app.config.databasePath);
   assert.equal((await app.request('/pki/ca', { method: 'POST' })).status, 201);
   return app;
@@ -209,7 +209,7 @@ test('every endpoint: the status for each tier, and one auth_failure where a cer
     const after = failures();
     assert.equal(after - before, caller.tier === 'gone' && row.isForAnyone !== true ? 1 : 0, what);
     before = after;
-    // Only so many a minute are written down.
+    // Only a limited number of failures a minute is written down.
     app.clock.advance(2000);
   });
 });

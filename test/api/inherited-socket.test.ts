@@ -11,7 +11,7 @@ import { startMain, temporaryFolder } from '../support/main-process.ts';
 const RESTARTS = 5;
 const CLIENTS = 4;
 
-/** Whatever a test needs to send as much as it likes. */
+/** Settings that let a test send as much as it likes. */
 const UNLIMITED = { SERVICE_POW_DIFFICULTY: '0', SERVICE_RATE_MAX: '0', SERVICE_MAX_CONNECTIONS_PER_CLIENT: '0' };
 
 /** Status of one request on a connection of its own. */

@@ -1,4 +1,4 @@
-// Whom the operator lets register: SERVICE_REGISTER and invitations over real sockets. What `pasted invite` prints:
+// Who may register: SERVICE_REGISTER and invitations over real sockets. What `pasted invite` prints:
 // unit/commands-invite.test.ts; the statements: unit/store-governing.test.ts.
 
 import '../support/quick-derivation.ts';
@@ -49,7 +49,7 @@ function certificates(app: RunningApp): unknown {
   return selectValue(app.config.databasePath, 'SELECT count(*) FROM certificates');
 }
 
-/** By word of SERVICE_REGISTER: what is answered without an invitation, with a good one and with another. */
+/** By the word of SERVICE_REGISTER: the answer without an invitation, with a good one and with another. */
 const ANSWERS: Readonly<Record<Config['registerBy'], Readonly<Record<'without' | 'good' | 'other', unknown>>>> = {
   open: { without: undefined, good: undefined, other: WRONG },
   invite: { without: NEEDED, good: undefined, other: WRONG },
@@ -80,7 +80,7 @@ for (const [registerBy, answers] of Object.entries(ANSWERS) as [Config['register
       }
       for (const path of ['/register', '/pki/issue']) {
         const lines = Object.entries(headers).map(([name, value]) => `${name}: ${value}`);
-        // The body never comes: only what is refused before it is answered.
+        // The body never comes, so only a request that is refused before its body is answered.
         if (refusal === undefined) continue;
         const request = head(`POST ${path} HTTP/1.1`, 'Content-Length: 9', 'Content-Type: application/json', ...lines);
         const { status, json } = await onlyAnswer(t, app.port, request);
@@ -112,7 +112,7 @@ test('SERVICE_REGISTER: GET / and its page say it, and with which line one regis
 
 test('invitation: what can not be issued is told whoever is invited, and costs no use', async (t) => {
   const app = await startApp(t, { registerBy: 'invite', pkiCaPassword: '' });
-  // Made by the operator while there was a password.
+  // It stands for one that the operator made while there was a password.
   const { invite } = inviting(t, app);
   const { code } = await invite();
   const { json } = await send(app, 'GET /register/challenge', { headers: showing(code) });

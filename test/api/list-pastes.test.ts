@@ -13,7 +13,7 @@ import { CREATED_AT } from '../support/store.ts';
 const OWNER = newFingerprint();
 const AS_OWNER = presenting(OWNER);
 
-/** Of tests that need no settings of their own, and whose clock stands still. */
+/** The app of the tests that need no settings of their own, and whose clock stands still. */
 const shared = await startApp({ after } as unknown as TestContext);
 
 /** The same, without any paste. */

@@ -92,7 +92,7 @@ test('main: a database that cannot be made ends with 78 and one line that names 
   for (const databasePath of [
     path('folder'), path('pipe'), path('file/pasted.db'), path('file/more/pasted.db'), path('dangling/pasted.db'),
     path('loop/pasted.db'), path('n'.repeat(256)), '/dev/null', '/dev/null/pasted.db',
-    // Where the folder above is there, and says ENOENT to whoever makes another in it.
+    // The folder above is there, but making a folder in it fails with ENOENT.
     '/proc/none/pasted.db', '/proc/none/more/pasted.db',
   ]) {
     for (const words of [['serve'], ['admin', 'create', '--out', 'admin.p12'], ['restore', path('file')]]) {
@@ -122,7 +122,7 @@ test('main: a database, or its lock, of another user ends with 78 and one line t
   chmodSync(folder, 0o777);
   for (const path of [databasePath, `${databasePath}-lock`]) {
     for (const name of ['pasted.db', 'pasted.db-lock']) chmodSync(join(folder, name), 0o666);
-    // Such as root leaves it, who has copied a backup there.
+    // As root leaves a file after copying a backup there.
     chmodSync(path, 0o444);
     for (const command of ['serve', 'stats']) {
       const env = { SERVICE_PORT: '0', SERVICE_DB: databasePath };
@@ -131,7 +131,7 @@ test('main: a database, or its lock, of another user ends with 78 and one line t
       assert.deepEqual([status, stderr], [78, `pasted: the file ${path} cannot be used: ${reason}\n`], command);
     }
   }
-  // Such as the service has it: there is a database, which others may not even see.
+  // As the service has its folder: there is a database in it, which others may not even see.
   chmodSync(folder, 0o700);
   if (!isRoot) chmodSync(folder, 0o000);
   for (const words of [['stats'], ['backup', '-'], ['prune'], ['pki', 'list']]) {
@@ -226,7 +226,7 @@ test('main: an error that nothing catches is logged, on standard error with its 
   for (const [failing, printed] of [
     ['throw new Error(\'boom\')', /^pasted: Error: boom\n {4}at /],
     ['Promise.reject(new Error(\'boom\'))', /^pasted: Error: boom\n {4}at /],
-    // What is no Error has no stack.
+    // A thrown value that is no Error has no stack.
     ['throw \'boom\'', /^pasted: boom\n$/],
   ] as const) {
     const nodeOptions = preload(`process.on('SIGUSR2', () => { ${failing} })`);
@@ -251,7 +251,7 @@ test('main: without the thread that writes it stops with 1, so that systemd star
     };
     syncBuiltinESMExports();`);
   const environment = { NODE_ENV: 'production', SERVICE_POW_DIFFICULTY: '0' };
-  // Both ways to start it: only the first has made the thread before anything else.
+  // Both ways to start it: only without words has it made the thread before anything else.
   for (const words of [[], ['serve', '--']]) {
     const main = await startServing(t, { nodeOptions, environment, words });
     assert.equal((await fetch(main.url, { method: 'POST', body: 'stored before' })).status, 201);

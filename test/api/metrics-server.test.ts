@@ -25,7 +25,7 @@ import { testConfig } from '../support/test-config.ts';
 const METRICS = createMetrics({ routes: ['/'], readers: GAUGE_READERS });
 const MEDIA_TYPE = 'text/plain; version=0.0.4; charset=utf-8';
 
-/** Not listening yet; stopped when the test ends. */
+/** A server that does not listen yet, and is stopped when the test ends. */
 function metricsServer(
   t: TestContext,
   listenOn: string,

@@ -1,5 +1,5 @@
-// The tiers over real sockets: what each may store and how often, that a certificate which ends ends what it gave at
-// once, and what of it is audited. Which status each endpoint gives to whom is identity-matrix.test.ts.
+// The tiers over real sockets: what each may store and how often, that with a certificate all that it gave ends at
+// once, and what is audited of that. Which status each endpoint gives to whom is identity-matrix.test.ts.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -190,7 +190,7 @@ test('auth_failure: no more than 60 a minute are written of one certificate, fro
   const fail = (fingerprint: string, address: string) => (
     app.request('/pastes', { headers: { ...presenting(fingerprint), ...from(address) } })
   );
-  // More than there are windows for addresses: those must not make room by forgetting the certificate.
+  // More addresses than there are windows for: making room for them must not forget the certificate.
   for (let turn = 0; turn < 1100; turn += 1) await fail(one!, `192.0.${turn >> 8}.${turn & 255}`);
   assert.equal(failuresOf(app), 60);
   await fail(other!, '192.0.3.255');

@@ -53,7 +53,7 @@ test('a paste with a password: its page and the page of its raw ask for it, and 
   const opened = await show(app, ...send(`/${id}`, { password: PASSWORD }));
   assert.equal(opened.status, 200);
   assert.equal(linesOf(opened), content);
-  // The raw link would only ask again.
+  // No raw link, which would only ask for the password again.
   assert.deepEqual(elements(opened.page, 'nav'), []);
   assert.ok(!opened.text.includes(PASSWORD), 'the password is in no page');
 });
@@ -77,7 +77,7 @@ test('reading once: the button reads it, and it is gone for everyone', async (t)
   const asked = await show(app, `/${id}`);
   assert.deepEqual(formOf(asked.page, `/${id}`), { action: `/${id}`, fields: ['reveal'] });
   assert.equal(only(asked.page, 'form').attributes['target'], '_blank', 'a second click cancels nothing');
-  // A form without the button is a look.
+  // A form that is sent without the button only looks.
   assert.equal((await show(app, ...send(`/${id}`, {}))).heading, 'This paste can be read once');
   const read = await show(app, ...send(`/${id}`, { reveal: '1' }));
   assert.equal(linesOf(read), 'once and\nnever again');
@@ -190,7 +190,7 @@ test('POST /{id}: a password full of blanks is looked at in no time, and holds n
     const { longestMs } = await turnsOf(async () => {
       assert.equal((await post(app, '/unknown', `password=${password}`)).status, 400);
     });
-    // By an expression that tried to end at each blank, 16 000 of them took 200 ms.
+    // With an expression that tried to end at each blank, 16 000 blanks took 200 ms.
     assert.ok(longestMs < 60, `${longestMs} ms`);
   }
 });
@@ -215,7 +215,7 @@ test('POST /{id}: malformed forms are 400, larger ones than 16 KiB 413, and noth
     const options = { method: 'POST', body: chunked, duplex: 'half', headers: { Accept: BROWSERS.safari, 'Content-Type': FORM_TYPE } };
     assert.equal((await app.request(`/${id}`, options as RequestInit)).status, status);
   }
-  // One that says so is refused before it is sent.
+  // A form that declares a greater length is refused before its body is sent.
   const asking = await openRaw(t, app.port);
   const lines = ['Content-Length: 16385', 'Expect: 100-continue', `Accept: ${BROWSERS.safari}`, `Content-Type: ${FORM_TYPE}`];
   asking.send(head(`POST /${id} HTTP/1.1`, ...lines));

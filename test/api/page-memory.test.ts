@@ -1,4 +1,4 @@
-// What pages cost the server whose readers take nothing of them: a page is made as it is sent, and is never whole there.
+// What pages cost the server when their readers take nothing: a page is made as it is sent, and is never whole there.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -15,7 +15,7 @@ import { stalled } from '../support/stalled.ts';
 
 const READERS = 24;
 
-/** Each byte is a mark of ten characters with its entities, so that a page is more than the kernel holds of it. */
+/** Each byte is shown as a mark of ten characters with its entities, so that a page is more than the kernel holds. */
 const CONTENT = '\u0001'.repeat(512 * KIB);
 
 /** Twice what it was, and far less than the pages have together. */
@@ -25,7 +25,7 @@ function residentBytes(pid: number): number {
   return Number(/^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8'))![1]) * KIB;
 }
 
-/** Of the processor, in its ticks: what the server does at all. */
+/** The processor time that the server has used, in ticks: whether it does anything at all. */
 function ticks(pid: number): number {
   const fields = readFileSync(`/proc/${pid}/stat`, 'latin1').replace(/^.*\) /, '').split(' ');
   return Number(fields[11]) + Number(fields[12]);
@@ -48,7 +48,7 @@ test('pages that nobody reads: the memory of the server stays bounded, and who r
   const readers = await Promise.all(Array.from({ length: READERS }, async () => {
     const reader = await openRaw(t, port);
     reader.send(asked);
-    // From here on it is being sent.
+    // From its first bytes on the page is being sent.
     await once(reader.socket, 'data');
     reader.socket.pause();
     return reader;

@@ -34,7 +34,7 @@ test('pages: of all long ones together few pieces are made in a turn of the even
   const lengths = await pages;
   assert.deepEqual(lengths, Array.from(lengths, () => lengths[0]));
   assert.ok(made() >= 20 * 2 * 64, `${made()} pieces`);
-  // One of the text, and what ends a page whose last piece it was.
+  // One piece of the text, and what ends a page when that piece was its last.
   assert.ok(Math.max(...ofTurns) <= 4, `${Math.max(...ofTurns)} pieces in a turn`);
 });
 
@@ -45,7 +45,7 @@ test('pages: no more is made of one whose client has gone', async (t) => {
   const client = await openRaw(t, app.port);
   client.send(head(`GET /${id} HTTP/1.1`, `Accept: ${BROWSERS.chrome}`));
   while (made() < 3) await nextTurn();
-  // To end only its own side would be to wait for the answer.
+  // A client that ended only its own side would still wait for the answer.
   client.socket.resetAndDestroy();
   while (!app.logged.some(({ event, details }) => event === 'request' && details?.['status'] === 499)) await nextTurn();
   const before = made();

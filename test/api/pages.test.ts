@@ -1,4 +1,4 @@
-// What browsers are shown in place of JSON, and that nobody else is: negotiation, the pages of GET and HEAD, errors.
+// What browsers are shown in place of JSON, and that only browsers are: negotiation, the pages of GET and HEAD, errors.
 // The forms are page-forms.test.ts.
 
 import '../support/quick-derivation.ts';
@@ -19,9 +19,9 @@ const HTML = 'text/html; charset=utf-8';
 /** Accept, and whether it is answered with HTML. */
 const ACCEPT: readonly (readonly [accept: string | undefined, isHtml: boolean])[] = [
   ...Object.values(BROWSERS).map((accept) => [accept, true] as const),
-  // w3m takes every application/* as gladly.
+  // w3m takes every application/* as gladly as HTML.
   ['text/html, text/*;q=0.5, image/*, application/*, audio/*, video/*, inode/*', false],
-  // None; curl, wget, fetch; programs.
+  // No Accept; curl, wget, fetch; programs.
   [undefined, false], ['*/*', false], ['', false], ['application/json', false], ['application/json, text/plain, */*', false],
   ['text/plain', false], ['text/*', false], ['text/*;q=0.5, application/json;q=0.4', false], ['application/xhtml+xml', false],
   ['text/html', true], ['TEXT/HTML', true], ['text/html;q=0.001', true], ['text/html;level=1', true], ['text/htmlx', false],
@@ -116,7 +116,7 @@ test('raw for browsers: the charset of text alone; 206, 304 and HEAD alike', asy
   const image = await app.store(binaryContent(10), { 'Content-Type': 'image/png' });
   const shown = await app.request(`/${image}/raw`, { headers });
   assert.deepEqual([shown.headers.get('content-type'), shown.headers.get('vary')], ['image/png', null]);
-  // The page has no validator, and none of the content's counts for it.
+  // The page has no validator, and those of the content do not count for it.
   const page = await app.request(`/${id}`, { headers: { ...headers, 'If-None-Match': etag, Range: 'bytes=0-3' } });
   assert.deepEqual([page.status, page.headers.get('etag')], [200, null]);
 });
@@ -228,7 +228,7 @@ test('GET /{id} of text: made in many turns of the event loop', async (t) => {
   count();
   assert.equal(elements(only((await show(app, `/${id}`)).page, 'pre'), 'a').length, 10_000);
   isOver = true;
-  // 2 KiB of text in a turn, twice.
+  // Each turn makes 2 KiB of text, and the text is made twice.
   assert.ok(turns > 500, `${turns} turns`);
 });
 
@@ -330,7 +330,7 @@ interface Refused {
   readonly retryAfter: string | null;
 }
 
-/** The same request of a program and of a browser; what the page says of waiting is left out of its words. */
+/** The answers to the same request of a program and of a browser, and the page's text; its words are its heading. */
 async function refusedBoth(app: RunningApp, path: string, headers = {}): Promise<readonly [Refused, Refused, string]> {
   const [json, page] = await Promise.all(['*/*', BROWSERS.chrome].map((accept) => (
     app.request(path, { headers: { ...headers, Accept: accept } })
@@ -359,7 +359,7 @@ test('errors: 503 has the words and the headers of JSON, says how long to wait, 
   const app = await startApp(t);
   const id = await app.store('x', { 'X-Paste-Password': 'right' });
   const wrong = { 'X-Paste-Password': 'wrong' };
-  // More than wait for a password at a time.
+  // More than may wait for a password check at a time.
   const both = await Promise.all(Array.from({ length: 40 }, () => refusedBoth(app, `/${id}/raw`, wrong)));
   const refused = both.filter(([json, page]) => json.status === 503 && page.status === 503);
   assert.ok(refused.length > 0);
@@ -370,7 +370,7 @@ test('errors: 503 has the words and the headers of JSON, says how long to wait, 
   }
 });
 
-/** Those that look at links for others; most of them say that they take anything. */
+/** Programs that preview links for others; most of them say that they take anything. */
 const PREVIEWS = [
   'Slackbot-LinkExpanding 1.0 (+https://api.slack.com/robots)', 'Twitterbot/1.0', 'facebookexternalhit/1.1', 'TelegramBot (like TwitterBot)',
   'WhatsApp/2.23.20.0 A', 'Mozilla/5.0 (compatible; Discordbot/2.0; +https://discordapp.com)', 'LinkedInBot/1.0',

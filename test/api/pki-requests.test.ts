@@ -18,7 +18,7 @@ const JSON_TYPE = 'Content-Type: application/json';
 const UNFINISHED = ['Content-Length: 30000', JSON_TYPE];
 const BITS = 4;
 
-/** Status and error of a request of whose body nothing is ever sent: whoever reads it first answers nothing. */
+/** Status and error of a request whose body is never sent: an endpoint that read it first would answer nothing. */
 async function refusedUnread(
   t: TestContext,
   app: RunningApp,

@@ -15,13 +15,13 @@ import { findSolution, freshWork, getChallenge, showing, solve, workBits, workHi
 const SECRET = 'a key that the tests know';
 const BITS = 6;
 
-/** Never the same twice. */
+/** Nonces are never the same twice. */
 let lastNonce = 0;
 function newNonce(): string {
   return (lastNonce += 1).toString(16).padStart(32, '0');
 }
 
-/** As the service would sign it. */
+/** A token as the service would sign it. */
 function tokenOf(
   app: RunningApp,
   nonce: string,

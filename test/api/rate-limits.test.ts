@@ -25,7 +25,7 @@ test('POST / with a limit of three a minute', async (t) => {
 
   await t.test('POST /: the rate headers count down on 201, and 429 says when to come back', async () => {
     const client = from('192.0.2.1');
-    // The second after the one in which the last of them leaves the window: never a moment too early.
+    // The second after the one in which the last creation leaves the window: never a moment too early.
     const reset = nowSeconds(app) + WINDOW_SECONDS;
     for (const [waitMs, rate] of [[0, { limit: 3, remaining: 2, reset }], [0, { limit: 3, remaining: 1, reset }],
       [1, { limit: 3, remaining: 0, reset: reset + 1 }]] as const) {

@@ -230,7 +230,7 @@ test('GET /{id}: without a password an unknown id is answered after the time tha
   const clock = { unixMs: () => Date.now(), monotonicMs: () => (readings += 1) * 60 };
   const app = await startApp(t, {}, clock);
   const id = await app.store('x', PASSWORD);
-  // Each check seems to take 60 ms or more, of which most of the last were like that.
+  // By this clock each check takes 60 ms or more, and so does the median of the last ones, which is the wait.
   for (let check = 0; check < 3; check += 1) await app.request(`/${id}`, { headers: { 'X-Paste-Password': 'wrong' } });
   const started = performance.now();
   assert.equal((await app.request('/abcdef')).status, 404);
@@ -275,8 +275,8 @@ test('GET /{id}/raw: a reader who went while waiting for the check of its passwo
 });
 
 /**
- * 200 requests at once, each asked again as soon as it is answered, once so many were shed that the password queue is
- * full. At the end they all hang up.
+ * Keeps 200 requests going, each asked again as soon as it is answered. Resolves once so many were shed that the
+ * password queue is full; `end` makes them all hang up.
  */
 async function flood(
   ask: (signal: AbortSignal) => Promise<Response>,

@@ -20,7 +20,7 @@ function reload(app: RunningApp, overrides: Partial<Config>): Promise<readonly s
   return app.app.reload({ ...app.config, ...overrides });
 }
 
-/** The messages about what was not taken; none says a secret. */
+/** The messages about settings that were not replaced; none says a secret. */
 function kept({ logged }: RunningApp): string[] {
   assert.ok(!JSON.stringify(logged).includes(CANARY), 'no secret is logged');
   const entries = logged.filter(({ event }) => event === 'setting not replaced');

@@ -30,7 +30,7 @@ async function renew(app: RunningApp, as: string, body: object = { csr: makeRequ
   return json as unknown as Issued;
 }
 
-/** As a bundle; the fingerprint is in a header. */
+/** Renews into a bundle; the fingerprint is in a header. */
 async function renewBundle(app: RunningApp, as: string, body = '{}'): Promise<{ response: Response; bundle: Buffer }> {
   const headers = { ...presenting(as), 'Content-Type': 'application/json' };
   const response = await app.request('/register/renew', { method: 'POST', headers, body });
@@ -44,7 +44,7 @@ async function statusOf(app: RunningApp, request: string, as: string, body?: str
   return response.status;
 }
 
-/** Whoever has it is trusted: it lists no paste, and is not refused. */
+/** Whether that fingerprint counts: a request to list its pastes is not refused. */
 async function isHolder(app: RunningApp, as: string): Promise<boolean> {
   return (await statusOf(app, 'GET /pastes', as)) === 200;
 }
@@ -102,7 +102,7 @@ test('POST /register: with one token not for ever, as what is refused spends no 
   const csr = makeRequestPem();
   assert.equal((await register(app, { csr }, await freshWork(app, '/register/challenge'))).status, 201);
   const headers = await freshWork(app, '/register/challenge');
-  // The last would have a key made, and be refused then.
+  // The last one would have a key made, but is refused.
   for (const [body, status] of [[{ csr }, 400], [{ csr: 'x' }, 400], [{ common_name: 'Paste Service CA' }, 400], [{}, 429]] as const) {
     assert.equal((await register(app, body, headers)).status, status, JSON.stringify(body));
   }

@@ -1,5 +1,5 @@
-// GET /pki/ca.crl and /pki/ca.crl.pem as those see them who fetch them again and again, and what becomes of their entries.
-// What the list says of whom is revocation.test.ts.
+// GET /pki/ca.crl and /pki/ca.crl.pem for clients that fetch them again and again, and what becomes of their entries.
+// What the list says of whom is in revocation.test.ts.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -21,7 +21,7 @@ const BACKDATE_MS = 300_000;
 const HALF_LIFE_MS = (1000 * CRL_TTL_SECONDS) / 2 - BACKDATE_MS;
 const STRANGER = newFingerprint();
 
-/** By SQLite alone, so that no rows of the test's are to be collected while the service is measured. */
+/** SQLite alone makes the rows, so that none of the test's are to be collected while the service is measured. */
 function insertRevoked(databasePath: string, count: number): void {
   const db = new DatabaseSync(databasePath, { timeout: 5000 });
   db.prepare(`
@@ -67,7 +67,7 @@ test('GET /pki/ca.crl: ETag and Last-Modified; 304 to whoever has it, until ther
   }
 });
 
-/** Status and Last-Modified of the answer to whoever has a list of that date. */
+/** Status and Last-Modified of the answer to a client that has a list of that date. */
 async function askSince(app: RunningApp, known: string, { path = '/pki/ca.crl', method = 'GET', headers = {} } = {}) {
   const response = await app.request(path, { method, headers: { 'If-Modified-Since': known, ...headers } });
   await response.arrayBuffer();
@@ -165,7 +165,7 @@ test('GET /pki/ca.crl: a list of 100 000 is made and told a little in each turn 
   const app = await startApp(t, PKI);
   await createAuthority(app);
   insertRevoked(app.config.databasePath, 100_000);
-  // Of one that is made, or put into PEM, in a single turn that one is a third of all and nearly all.
+  // Made in a single turn, a list would take a third of all the time there; put into PEM in a single turn, nearly all.
   for (const [path, mostShare] of [['/pki/ca.crl', 1 / 20], ['/pki/ca.crl.pem', 1 / 2]] as const) {
     let bytes = 0;
     const { totalMs, longestMs } = await turnsOf(async () => {

@@ -36,7 +36,7 @@ function revoke(app: RunningApp, serial: string, as?: string, body?: unknown) {
   return send(app, `POST /pki/revoke/${serial}`, { body, ...(as === undefined ? {} : { as }) });
 }
 
-/** The list in a folder as `ca.crl.pem`, beside `ca.crt`. */
+/** Writes the list into a folder as `ca.crl.pem`, beside `ca.crt`. */
 async function fetchCrl(app: RunningApp, folder: string): Promise<void> {
   const response = await app.request('/pki/ca.crl.pem');
   assert.deepEqual([response.status, response.headers.get('content-type')], [200, 'application/x-pem-file']);

@@ -1,5 +1,5 @@
-// SERVICE_MAX_STORAGE over real sockets: the bound on the content of all pastes together, and on the files that it is
-// in. A disk that is really full is another matter.
+// SERVICE_MAX_STORAGE over real sockets: the bound on the content of all pastes together, and on the files that hold
+// it. A disk that is really full: crash/full-disk.test.ts.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -19,11 +19,11 @@ const MOST_WAL_BYTES = 16 * MIB;
 
 const OWNER = { 'X-SSL-Client-SHA1': '0123456789abcdef0123456789abcdef01234567' };
 
-/** Of both files, which the quota, what an empty database takes, and the log are to bound. */
+/** Both files are bounded: the log by itself, the database by the quota and what an empty database takes. */
 function assertBounded({ config: { databasePath, maxStorageBytes } }: RunningApp): void {
   const wal = fileBytes(`${databasePath}-wal`);
   assert.ok(wal <= MOST_WAL_BYTES, `a log of ${wal} bytes`);
-  // A page of each index may be added by the last that was let in.
+  // The last paste that was let in may have added a page to each index.
   const database = fileBytes(databasePath);
   const most = maxStorageBytes + OWN_BYTES + 64 * KIB;
   assert.ok(database <= most, `a database of ${database} bytes for ${maxStorageBytes}`);
@@ -40,7 +40,7 @@ function storedBytes({ config }: RunningApp): unknown {
   return selectValue(config.databasePath, 'SELECT coalesce(sum(size), 0) FROM pastes');
 }
 
-/** Has what expires within ten seconds removed. A run that a refusal began is over before: it knows the old time. */
+/** Removes what expires within ten seconds. A run that a refusal began must be over first: it knows the old time. */
 async function expire({ app, clock }: RunningApp): Promise<void> {
   await app.cleanup.run('expired pastes');
   clock.advance(10_000);
@@ -124,7 +124,7 @@ test('POST /: the quota counts what an earlier run stored, and a smaller one tha
   await after.app.close();
 });
 
-/** Uploads of which all but the last byte has been sent, and what each was answered, 0 so far. */
+/** Begins uploads and sends all but the last byte of each; `status` is what it was answered, 0 so far. */
 async function beginUploads(t: TestContext, app: RunningApp, count: number, bytes: number, isChunked: boolean) {
   return Promise.all(Array.from({ length: count }, async (_, index) => {
     const connection = await openRaw(t, app.port);
@@ -144,7 +144,7 @@ test('POST /: uploads under way count, and those that race for the last room do 
   const statuses = (): Record<number, number> => statusCounts(uploads as unknown as Answer[]);
   await waitUntil(() => statuses()[507] === 48, 'two have room, and the others are refused before they end');
   assertBounded(app);
-  // The room of one that breaks off is another's.
+  // When an upload breaks off, another can have its room.
   uploads.find(({ status }) => status === 0)!.socket.destroy();
   await waitUntil(async () => (await post(app, binaryContent(2 * MIB, 99))).status === 201, 'room again');
   for (const { status, finish } of uploads) if (status === 0) finish();
@@ -156,8 +156,8 @@ test('POST /: uploads under way count, and those that race for the last room do 
 });
 
 test('POST /: uploads of unknown length are refused while they grow', async (t) => {
-  // Room for 18 chunks. An upload has four on their way before it waits for one, so of 11 that were sent seven are
-  // written when it has not been refused yet: that is so of two at most.
+  // Room for 18 chunks. An upload has four on their way before it waits for one, so an upload that has sent 11 and is
+  // not refused yet has seven written: there is room for two such uploads at most.
   const app = await startApp(t, { maxStorageBytes: 4.5 * MIB, maxAnonBytes: 4 * MIB });
   const uploads = await beginUploads(t, app, 50, 3 * MIB, true);
   await waitUntil(() => uploads.filter(({ status }) => status === 507).length >= 48, 'refused');
@@ -169,7 +169,7 @@ test('POST /: uploads of unknown length are refused while they grow', async (t) 
   assert.equal((await app.request('/health')).status, 200);
 });
 
-/** Someone who asks for content, and reads no more once it comes: then it is held. */
+/** Asks for content and stops reading once it comes: from then on the content is held. */
 async function openStalled(t: TestContext, app: RunningApp, id: string): Promise<RawConnection> {
   const connection = await openRaw(t, app.port);
   connection.send(head(`GET /${id}/raw HTTP/1.1`));

@@ -38,11 +38,11 @@ async function startTls(t: TestContext, options: Parameters<typeof startHttp>[1]
   return { ...running, tlsLogged, open };
 }
 
-/** A connection of TCP on which nothing has been said yet, and its end. */
+/** A TCP connection on which nothing has been said yet, and its end. */
 async function dial(t: TestContext, port: number): Promise<{ socket: Socket; closed: Promise<unknown> }> {
   const socket = connect({ port, host: '127.0.0.1' });
   t.after(() => socket.destroy());
-  // However it ends: whoever still writes may be told by a reset.
+  // However the connection ends: a side that still writes may learn of it by a reset.
   const closed = new Promise((resolve) => socket.once('close', resolve));
   socket.on('error', () => {}).resume();
   await once(socket, 'connect');
@@ -201,7 +201,7 @@ test('TLS: a client that does not read is cut off after 10 s, not before', async
 });
 
 test('TLS: who floods with requests for new keys is cut off, and others are served', async (t) => {
-  // A look at the connections comes when all of a flood has been read: this takes as long as it takes.
+  // The test calls for each look at the connections, when all of a flood has been read, however long that takes.
   t.mock.timers.enable({ apis: ['setInterval'] });
   const config = { maxConnectionsPerClient: 50, trustedProxies: ['127.0.0.9'], headersTimeoutSeconds: 60 };
   const running = await startTls(t, { config });
@@ -258,7 +258,7 @@ test('stop over TLS: what is in flight is finished, idle, unused and unfinished 
   assert.deepEqual([answer.body.toString(), answer.header('connection')], ['done', 'close']);
   assert.equal(await busy.rest(), '');
   await stopped;
-  // Nothing is left when it resolves.
+  // When stop() resolves, nothing is left: the last request is logged too.
   assert.deepEqual(logged.map(({ details }) => details?.['status']), [200, 200, 499]);
 });
 

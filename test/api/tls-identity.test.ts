@@ -95,7 +95,7 @@ test('TLS: certificates of others are anonymous, whatever names they bear', asyn
     },
     // OpenSSL reports the last error it found: the time, and not the signature.
     'expired, of an authority of the same name': pairOf(await makeTestClient(namesake, past)),
-    // In every field what the authority has issued to the admin, under the signature of another key.
+    // Every field is as in the admin's certificate, but the signature is of another key.
     'forged': await forge(now),
     'forged, expired': await forge(past),
   };
@@ -134,7 +134,7 @@ test('TLS: a revoked certificate is anonymous and audited, also on the connectio
   assert.deepEqual(await failures(app, admin), Array(4).fill(`${alice.fingerprint_sha1} revoked`));
 });
 
-/** What a client shows that has rewritten the signature under its certificate. */
+/** The pair that a client shows after rewriting the signature under its certificate. */
 function rewritten(issued: Issued): Pair {
   const certificate = withOtherSignature(certificateOf(issued).raw);
   assert.notEqual(fingerprintSha1(certificate), issued.fingerprint_sha1);
@@ -194,7 +194,7 @@ test('TLS: a certificate of the authority that is not on record is anonymous and
 interface Visit {
   readonly status: string;
   readonly isResumed: boolean;
-  /** To be offered next time. */
+  /** The session to offer next time. */
   readonly session: Buffer | undefined;
 }
 

@@ -30,7 +30,7 @@ function environmentOf(folder: string, { tlsCertPath, tlsKeyPath }: TlsFiles): R
   };
 }
 
-/** curl that verifies the server; what it printed. Rejects with its words unless it succeeds. */
+/** Runs curl, which verifies the server; gives what it printed, and rejects with its words unless it succeeds. */
 function curl(folder: string, { tlsCertPath }: TlsFiles, ...options: readonly string[]): Promise<string> {
   const args = ['-q', '-sS', '--noproxy', '*', '--max-time', '60', '--cacert', tlsCertPath, ...options];
   return new Promise((resolve, reject) => {
@@ -45,7 +45,7 @@ function sha256(path: string): string {
   return createHash('sha256').update(readFileSync(path)).digest('hex');
 }
 
-/** So many bytes that are no text. */
+/** Writes that many mebibytes that are no text. */
 function writeContent(path: string, mebibytes: number): void {
   const file = openSync(path, 'w');
   for (let seed = 1; seed <= mebibytes; seed += 1) writeSync(file, binaryContent(MIB, seed));

@@ -17,7 +17,7 @@ const SECRET = 'a key that the tests know';
 const BITS = 4;
 const NO_WORK = { enabled: false, difficulty: 0 };
 
-/** Whom trusted callers' work is asked of, and everyone else. */
+/** Callers of whom the work of trusted callers is asked, and everyone else. */
 function callersOf({ config: { databasePath } }: RunningApp): { trusted: Headers[]; others: Headers[] } {
   const holder = (given: object): Headers => presenting(insertCertificate(databasePath, given).fingerprint);
   return {
@@ -35,10 +35,10 @@ async function workOf(app: RunningApp, headers: Headers): Promise<Headers> {
   return showing(token, solve(nonce, difficulty));
 }
 
-/** Never the same twice. */
+/** Nonces are never the same twice. */
 let lastNonce = 0;
 
-/** Work that the service would take from whom it is for, with exactly so many bits. */
+/** Work that the service would take from the callers that it is for, with exactly that many bits. */
 function signedWork(app: RunningApp, purpose: Purpose, difficultyBits: number, foundBits = difficultyBits): Headers {
   const nonce = (lastNonce += 1).toString(16).padStart(32, '0');
   const expiresAt = app.clock.unixMs() / 1000 + 300;
@@ -87,7 +87,7 @@ test('SERVICE_POW_TRUSTED=0: trusted callers need no work, everyone else as much
     for (let turn = 0; turn < 4; turn += 1) assertStored(await post(app, 'free', headers));
     assertStored(await post(app, 'free', { ...headers, ...showing('no token', 'no solution') }));
   }
-  // What takes no work raises nothing, and what is raised leaves it at nothing.
+  // Creations that take no work do not raise the difficulty, and a raised one asks no work of trusted callers.
   for (const headers of others) {
     assert.equal((await challengeFor(app, headers)).difficulty, BITS);
     assertError(await post(app, 'x', headers), 400, 'proof-of-work required', { hint: workHint(app.url) });
@@ -137,7 +137,7 @@ test('POST /: a token of trusted callers is good for them alone, everyone\'s for
     }
     for (const headers of others) {
       for (const signed of [1, everyones, 8]) assertFailed(await tried(headers, signedWork(app, 'trusted', signed)), 'bad signature');
-      // As ever: what was signed is what must be satisfied.
+      // As ever: a token must be satisfied as it was signed.
       for (const signed of [1, everyones, everyones + 1]) assertStored(await tried(headers, signedWork(app, 'paste', signed)));
     }
   }
@@ -201,7 +201,7 @@ test('SERVICE_POW_TRUSTED: anti-flood adds the same bits as for everyone, up to 
       const { proof_of_work: { trusted } } = await (await app.request('/')).json() as { proof_of_work: { trusted: object } };
       assert.deepEqual(Object.values(trusted), [true, ...shown]);
       assert.equal((await challengeFor(app, {})).difficulty, [1, 3, 5, 6][turn]);
-      // What trusted callers do counts as everyone's does.
+      // Creations of trusted callers count as everyone's do.
       const count = turn === 0 ? 4 : 3;
       for (let done = 0; done < count; done += 1) {
         const as = done % 2 === 0 ? headers : {};

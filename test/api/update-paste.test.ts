@@ -22,7 +22,7 @@ const INLINE_BYTES = 65_536;
 /** `curl -T name host/` sends PUT /name. */
 const UPLOAD = { hint: UPLOAD_HINT };
 
-/** Of tests that need no settings of their own. */
+/** The app of the tests that need no settings of their own. */
 const shared = await startApp({ after } as unknown as TestContext);
 
 async function put(
@@ -295,7 +295,7 @@ test('PUT /{id}: counts against the creation rate with content, and says where t
   assert.equal((await post(app, 'new')).status, 429);
   assertUpdated(await put(app, id, null, { 'X-Expiry': '60' }));
   assertUpdated(await put(app, id, 'z', from('192.0.2.1')));
-  // What is refused before its content counts does not use the rate up.
+  // A PUT that is refused before its content counts does not use the rate up.
   const other = await app.store('x', from('192.0.2.2'));
   assert.equal((await put(app, other, 'z', from('192.0.2.2'))).status, 403);
   assert.equal(rateOf(await put(app, id, 'z', from('192.0.2.2')))?.remaining, 1);
@@ -380,7 +380,7 @@ test('PUT /{id}: a download in progress gets the whole old content, which is rem
   assert.notEqual(strayChunks(app.config.databasePath), 0);
   const received = Buffer.from(await response.arrayBuffer());
   assert.equal(received.equals(old), true);
-  // Not after a stop, which waits for half a second at most and leaves the rest to the next start.
+  // Looked at before the stop, which waits for half a second at most and leaves the rest to the next start.
   while (strayChunks(app.config.databasePath) !== 0) await setTimeout(10);
   await app.app.close();
   assert.equal(selectValue(app.config.databasePath, 'SELECT count(*) FROM chunks'), 0);

@@ -29,7 +29,7 @@ interface Upgraded {
   readonly app: RunningApp;
 }
 
-/** In a folder that is removed after everything in it was closed. */
+/** Places the database of that version in a folder that is removed after everything in it was closed. */
 function placed(t: TestContext, version: number, mode?: number): string {
   const folder = mkdtempSync(join(tmpdir(), 'pasted-upgrade-'));
   t.after(() => rmSync(folder, { recursive: true }));
@@ -56,7 +56,7 @@ async function jsonOf({ request }: RunningApp, path: string, as: string): Promis
   return await response.json() as Record<string, unknown>;
 }
 
-/** Ids of a list, in its order, of all or of those behind a password. */
+/** The ids of a list, in its order: of all pastes, or of those behind a password. */
 async function listed(app: RunningApp, path: string, as: string, onlyProtected = false): Promise<string[]> {
   const { pastes } = await jsonOf(app, path, as) as { pastes: { id: string; password_protected: boolean }[] };
   return pastes.filter((paste) => !onlyProtected || paste.password_protected).map(({ id }) => id);
@@ -101,7 +101,7 @@ async function assertServed({ app }: Upgraded): Promise<void> {
   }
 }
 
-/** Lists, changes and removals by owner; and what is new goes with what is old. */
+/** Lists, changes and removals by owner; new pastes go together with old ones. */
 async function assertOwned({ app }: Upgraded): Promise<void> {
   const { locked, chunked, image, text } = PASTES;
   assert.deepEqual(await listed(app, '/pastes', OWNER), [locked.id, chunked.id, image.id]);
@@ -118,7 +118,7 @@ async function assertOwned({ app }: Upgraded): Promise<void> {
   }
 }
 
-/** What schema 2 brought: counted before, counted now. */
+/** What schema 2 brought: what was counted before still counts. */
 async function assertAbuseControls({ app, path }: Upgraded): Promise<void> {
   const again = await app.request('/', { method: 'POST', body: String(PASTES.text.content) });
   assert.equal(again.status, 429, await again.text());

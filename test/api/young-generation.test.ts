@@ -1,4 +1,4 @@
-// What is new in memory: V8 would let it grow with the load, and give it back late.
+// The memory for new objects: V8 would let it grow with the load, and give it back late.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -7,7 +7,7 @@ import { startServing } from '../support/main-process.ts';
 const REQUESTS = 3000;
 const AT_ONCE = 50;
 
-/** Of both halves: V8's own bound is 32 MiB or more for one. */
+/** For both halves together: V8's own bound is 32 MiB or more for one. */
 const MOST_BYTES = 16 * 1024 * 1024;
 
 /** Loaded into the server: says at each SIGUSR2 how large the young generation of the serving thread is. */
@@ -23,7 +23,7 @@ test('the young generation stays within its bound, whatever the load', async (t)
   const { url, child, stderr } = await startServing(t, { environment, nodeOptions: ['--import', REPORTER] });
   const headers = { 'Content-Type': 'application/json' };
   const store = async (number: number): Promise<void> => {
-    // What is parsed is new, and lives until it is stored.
+    // What is parsed of the body is new, and lives until it is stored.
     const body = JSON.stringify({ content: `${number} `.padEnd(30_000, 'abc') });
     const response = await fetch(url, { method: 'POST', headers, body });
     await response.arrayBuffer();

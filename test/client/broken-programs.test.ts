@@ -24,7 +24,7 @@ const PASSWORD = 'a secret password';
 /** Nothing can be sealed or opened without these. */
 const NEEDED = ['openssl base64', 'openssl dgst', 'openssl enc', 'openssl rand', 'cat', 'mkdir', 'od', 'tr', 'wc'];
 
-/** mkdir has nothing to print, so that half of it is all. */
+/** mkdir prints nothing, so half of its output is all of it. */
 function isNeeded(program: string, defect: Defect): boolean {
   return NEEDED.includes(program) && !(program === 'mkdir' && defect === 'stops halfway');
 }
@@ -39,7 +39,7 @@ interface Trial {
 /** A PATH whose own programs are in that folder. */
 type PathIn = (folder: string) => string;
 
-/** A home and a temporary folder of its own for each: what a run leaves there is for the test to see. */
+/** Each trial has a home and a temporary folder of its own, where the test sees what a run leaves. */
 function trial(t: TestContext, url: string, pathIn: PathIn, shell = DASH): Trial {
   const client = clientOf(t, url, shell);
   const temporary = join(client.folder, 'temporary');
@@ -48,8 +48,8 @@ function trial(t: TestContext, url: string, pathIn: PathIn, shell = DASH): Trial
 }
 
 /**
- * The check with each program broken that is started in a first one, in which none is, and with each defect. Four at a
- * time: each waits for processes most of the time.
+ * Makes a first check with no program broken, which notes the programs that are started, and then one check for each
+ * of them with each defect. Four run at a time, since each waits for processes most of the time.
  */
 async function breakingEach(
   check: (program: string, defect: Defect, pathIn: PathIn) => Promise<void>,
@@ -144,7 +144,7 @@ test(`pastec put: when a program ${DEFECTIVE}, password, burning and content are
     const { code } = await run(['-b', '--password-file', 'password'], { input: PLAIN, environment });
     for (const { headers, body } of taken) {
       assert.deepEqual([headers['x-paste-password'], headers['x-burn-after-read']], [PASSWORD, 'true'], what);
-      // How much comes through a pipe is not known: half of it is not told from all of it.
+      // pastec does not know how much comes through a pipe, so it cannot tell half of cat's output from all of it.
       if (program !== 'cat' || defect !== 'stops halfway') assert.equal(String(body), PLAIN, what);
     }
     if (code === 0) assert.equal(taken.length, 1, what);

@@ -223,7 +223,7 @@ test('pastec decrypt: what can be read only once, by any name, and a file in its
   const script = join(folder, 'piped');
   const { run } = clientOf(t, app.url, SH, script);
   writeFileSync(join(folder, 'sealed'), SEALED);
-  // A second reading would wait for ever.
+  // With `timeout`, since a second reading would wait for ever.
   const decrypt = `timeout 20 sh '${SCRIPT}' decrypt --key-file '${folder}/key'`;
   for (const line of [
     `cat '${folder}/sealed' | ${decrypt} /dev/stdin`,
@@ -261,7 +261,7 @@ test('pastec decrypt: asks on a terminal for the key', async (t) => {
 
 test('pastec get -o /dev/stdout: into a file it ends, and what is in the file stays where it is appended to', async (t) => {
   const app = await startApp(t);
-  // The names are of the program's own output: wc would have waited for its own.
+  // Each name means the output of the program that opens it: wc would have waited for its own.
   const appending = { name: 'sh', program: 'timeout', options: ['20', 'sh', '-c', 'exec sh "$0" "$@" >>out'] };
   const { run, folder } = clientOf(t, app.url, appending);
   writeFileSync(join(folder, 'out'), 'before\n');

@@ -1,5 +1,5 @@
-// What pastec takes from its configuration, and that nothing in it is passed over in silence: content could go to another
-// server, or be stored for nobody.
+// What pastec takes from its configuration, and that nothing in it is passed over in silence: otherwise content could
+// go to another server, or be stored for nobody.
 
 import assert from 'node:assert/strict';
 import { chmodSync, existsSync, mkdirSync, readdirSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';

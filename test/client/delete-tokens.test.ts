@@ -1,4 +1,4 @@
-// What pastec keeps to delete what it stored without a certificate: where, for how long, and to whom it shows it.
+// What pastec keeps to delete what it stored without a certificate: where, for how long, and to whom it shows this.
 
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';

@@ -1,5 +1,5 @@
 // pastec -E against the format that its first comment describes, as Node's own primitives make it: either side reads
-// what the other wrote. Not: whether openssl encrypts as it says.
+// what the other wrote. Whether openssl encrypts as it says is not tested.
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
@@ -41,7 +41,7 @@ test('pastec -E and get: a tr that changes ASCII alone makes no key, burns nothi
   if (!isInstalled(t, 'openssl')) return;
   const app = await startApp(t);
   const { run, folder } = clientOf(t, app.url);
-  // The pads of HMAC are the only call with these characters.
+  // Of all calls of tr, only the one for the pads of HMAC has these characters.
   const asciiAlone = '[ "$1" != "\\000-\\377" ] || set -- "\\000-\\177" "$(printf %.512s "$2")"\nexec "$real" "$@"';
   const environment = { PATH: pathReplacing('tr', asciiAlone, folder) };
   const burning = await run(['-bE'], { input: 'once' });

@@ -69,7 +69,7 @@ test('pastec put: a server that does not say who asks is no reason to call conte
   assert.deepEqual([code, stderr], [6, 'pastec: too many lists (try again in 9 s)\n']);
 });
 
-/** The index of that server, and a refusal to everything else. */
+/** A server that passes on the index of that one, and refuses everything else. */
 async function limitedLists(t: TestContext, url: string): Promise<string> {
   const server = createServer(async (request, response) => {
     if (request.url === '/') return response.end(await (await fetch(url)).text());

@@ -1,4 +1,4 @@
-// pastec ls, update, rm and info for who has an identity, here claimed by its fingerprint as on a trusted network.
+// pastec ls, update, rm and info with an identity, which is claimed here by its fingerprint as on a trusted network.
 // Certificates are in certificates.test.ts.
 
 import assert from 'node:assert/strict';
@@ -142,7 +142,7 @@ test('pastec update: what somebody has stored since it was looked at is not repl
   const pipe = join(folder, 'pipe');
   execFileSync('mkfifo', [pipe]);
   const slow = run(['update', ...identity, bare, 'pipe']).finally(() => closeSync(openSync(pipe, 'r+')));
-  // Opens when the other end does, which comes after the look; or at the end of it all.
+  // Opens when pastec opens the other end, after it has looked at the paste; or, if it never does, when it has ended.
   const input = await open(pipe, 'w');
   const sealed = (await run(['update', '-E', ...identity, bare, '-'], { input: 'a secret' })).text.trim();
   await input.writeFile('readable');

@@ -16,7 +16,7 @@ import { SOLVERS, solverIsInstalled } from '../support/solvers.ts';
 
 const NODE = { PASTEC_SOLVER: 'node' };
 
-/** Too slow to have 32 bits by luck while a test looks on: 35 000 tries a second, of 4 000 000 000. */
+/** Too slow to find 32 bits by luck while a test runs: 35 000 tries a second, of 4 000 000 000. */
 const SLOW = { PASTEC_SOLVER: 'batches' };
 
 test('pastec put: each solver by itself finds what the service accepts', async (t) => {
@@ -87,14 +87,14 @@ test('pastec put: SIGINT and SIGTERM end every solver\'s processes', async (t) =
       if (!solverIsInstalled(solverTest, solver)) return;
       for (const signal of ['SIGINT', 'SIGTERM'] as const) {
         const { start } = clientOf(solverTest, answering);
-        // What stands in for a program may be a shell script whose own children outlive it for a moment.
+        // /usr/bin comes first, since a program elsewhere may be a shell script whose children outlive it for a moment.
         const environment = { PASTEC_SOLVER: solver, PATH: `/usr/bin${delimiter}${process.env['PATH'] ?? ''}` };
         const { child, ended, says } = start(['-v'], { input: 'x', environment });
         const began = await says(/proof-of-work of 32 bits/).then(() => true, () => false);
         if (!began) return solverTest.skip(`${solver} is installed without what it needs`);
         await setTimeout(100); // by then the processes run, most of the time
         child.kill(signal);
-        // That no process of its group is left is looked for in every run.
+        // Every run checks besides that no process of its group is left.
         assert.equal((await ended).code, signal);
       }
     });

@@ -1,4 +1,4 @@
-// pastec register where the operator says who may: with an invitation, or nobody; and whose key it is that is certified.
+// pastec register where only a client with an invitation may register, or nobody; and whose key is certified.
 
 import assert from 'node:assert/strict';
 import { createHash, createPrivateKey, X509Certificate } from 'node:crypto';
@@ -21,7 +21,7 @@ import { serverPair } from '../support/tls.ts';
 const CODE = 'abcdefghijklmnopqrstuvwx23';
 const OTHER = 'z'.repeat(26);
 const ALLOW = ['register', '--allow-http'] as const;
-/** More than anyone does in a test. */
+/** More work than anyone does in a test. */
 const ISSUING = { pkiCaPassword: 'of the authority', registerPowDifficultyBits: 32 } as const;
 
 async function invite(app: RunningApp, usesLeft: number): Promise<void> {

@@ -25,7 +25,7 @@ async function registered(t: TestContext): Promise<Registered> {
   return { ...made, app };
 }
 
-/** What is beside the identity, without the addresses in the names. */
+/** The names of what lies beside the identity, without the address that each begins with. */
 function beside({ identity }: TlsClient): string[] {
   return readdirSync(dirname(identity)).map((name) => name.slice(identity.length - dirname(identity).length - 1))
     .filter((name) => name !== '').map((name) => name.replace(/\d+\.\d+$/, 'TIME')).sort();

@@ -53,7 +53,7 @@ test('pastec: lines are at most 120 columns, and no word is one that POSIX does 
   const lines = source.split('\n');
   assert.deepEqual(lines.filter((line) => line.length > 120), []);
   const posix = source.replace(/(?:bash|zsh)_completion\(\) \{[^]*?\n\}\n/g, '');
-  // Functions of awk are defined by that word too, and have their arguments between parentheses.
+  // awk defines functions by `function` too, and has their arguments between the parentheses.
   const unknown = /^\s*(local|declare|typeset|echo|source)\s|^\s*function \w+\s*(\(\))?\s*\{$|\[\[ /m;
   assert.doesNotMatch(posix, unknown);
   assert.doesNotMatch(posix, /\bprint [^(;}\n]*(?:[=!<>]=|[<~])/, 'the awk of macOS and the BSDs takes no such expression after print');
@@ -104,7 +104,7 @@ test('pastec: names that the caller exported carry no key and no password to pro
     const real = `PATH='${process.env['PATH'] ?? ''}'`;
     writeFileSync(join(noting, program), `#!/bin/sh\nenv >>'${home}/seen'\n${real} exec ${program} "$@"\n`, { mode: 0o755 });
   }
-  // All that the script sets, by whatever means, but for what it needs from its caller.
+  // Every variable that the script sets, by whatever means, but not those that it needs from its caller.
   const names = source.matchAll(/\b([a-z_]+)=|\bread -r ([a-z_]+)|\bfor ([a-z_]+) in|~([a-z_]+)~/g);
   const exported = Object.fromEntries([...names].map(([, ...found]) => [found.find(Boolean)!, 'from-the-caller']));
   const environment = { ...exported, PATH: `${noting}:${process.env['PATH'] ?? ''}` };
@@ -135,7 +135,7 @@ test('pastec completion bash: completes commands, their options and their words'
   assert.deepEqual(complete('pastec', 'get', '--p'), ['--password', '--password-file']);
   assert.deepEqual(complete('pastec', 'ls', '--t'), ['--timeout', '--type']);
   assert.deepEqual(complete('pastec', 'put', '--exp'), ['--expire']);
-  // No word of its own leaves it to bash, which offers files.
+  // Where the completion has no word of its own, it leaves the word to bash, which offers files.
   for (const words of [['put', ''], ['get', '--output', '']]) assert.deepEqual(complete('pastec', ...words), ['']);
 });
 
@@ -143,7 +143,7 @@ test('pastec completion zsh: the same, read or loaded at the first completion', 
   if (!isInstalled(t, 'zsh')) return;
   const { run, folder } = clientOf(t, NOBODY);
   writeFileSync(join(folder, '_pastec'), (await run(['completion', 'zsh'])).text);
-  // In the place of what zsh's completion system would be told.
+  // Stand-ins for the functions of zsh's completion system; they print what it would be told.
   const told = 'compdef() { : }; _default() { print FILES }; compadd() { shift; print -rl -- ${(M)@:#$words[CURRENT]*} | grep . }';
   const complete = (load: string, ...words: string[]): string[] => {
     const probe = `${told}; ${load}; words=("$@"); CURRENT=$#words; _pastec`;

@@ -119,7 +119,7 @@ test('pastec status: what is no paste service is called so, and nothing more is 
 
 test('pastec: options that its shell was started with change nothing', async (t) => {
   await underEachShell(t, await startApp(t), async (_, app, shellTest, shell) => {
-    // Beside a bash that is called sh, which takes them from SHELLOPTS.
+    // A bash that is called sh takes such options from SHELLOPTS besides.
     const { run } = clientOf(shellTest, app.url, { ...shell, options: [...shell.options, '-eabC'] });
     const stored = await run(['-E'], { input: 'content' });
     assert.deepEqual([stored.code, stored.stderr], [0, '']);
@@ -300,7 +300,7 @@ test('pastec put: a signal in the middle of the search ends it, and nothing is l
 test('pastec: Ctrl-\\ ends it as cleanly as Ctrl-C, and a second signal does not end the cleaning', async (t) => {
   const app = await startApp(t, { powDifficultyBits: 32 });
   await underEachShell(t, app, async ({ start, folder }) => {
-    // Slow enough to be met by the second signal, and started when the first one has come.
+    // This rm is slow enough for the second signal to meet it, and notes that it runs: then the first has come.
     const rm = join(folder, 'rm');
     writeFileSync(rm, '#!/bin/sh\n: >>"$0.called"\nsleep 0.2\nPATH=/bin:/usr/bin exec rm "$@"\n', { mode: 0o755 });
     const environment = { PATH: `${folder}${delimiter}${process.env.PATH ?? ''}`, PASTEC_SOLVER: 'batches' };
@@ -354,7 +354,7 @@ test('pastec get: what had come of a burned paste when a signal ends it is kept,
       const files = readdirSync(temporary).map((run) => join(temporary, run, 'body')).filter((file) => existsSync(file));
       return files.some((file) => readFileSync(file, 'utf8') === 'a part');
     };
-    // Ctrl-C, which goes to each process of the group, and what a supervisor sends to one alone.
+    // Ctrl-C goes to each process of the group; what a supervisor sends goes to one alone.
     for (const [signal, isForAll] of [['SIGINT', true], ['SIGTERM', false]] as const) {
       const { child, ended } = start(['get', '--no-key', id], { input: '', environment: { TMPDIR: temporary } });
       for (let tries = 0; tries < 300 && !hasCome(); tries++) await setTimeout(10);
@@ -395,7 +395,7 @@ test('pastec: bytes that are not of the locale are taken as they are, or refused
     const { run, folder, home } = clientOf(shellTest, app.url, {
       ...shell, program: 'timeout', options: ['10', shell.program, ...shell.options],
     });
-    // yash alone gives no more than what is before such a byte. Half a password would be one that others can guess.
+    // Only yash gives no more than what is before such a byte. Half a password would be one that others can guess.
     const isYash = shell.name === 'yash';
     writeFileSync(join(folder, 'password'), odd);
     const stored = await run(['--password-file', 'password', '-'], { input: 'content' });
@@ -433,7 +433,7 @@ test('pastec get: Ctrl-Z and fg in the middle of a transfer change nothing', asy
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     const { child, ended } = clientOf(shellTest, url, shell).start(['get', 'a'.repeat(26)], { input: '' });
     for (let tries = 0; tries < 500 && waiting.length === 0; tries++) await setTimeout(10);
-    // Not every time does a shell see its child stand still before it does so itself.
+    // Several times, since a shell does not always see its child stop before it is stopped itself.
     for (let time = 0; time < 5; time++) {
       process.kill(-child.pid!, 'SIGSTOP');
       await setTimeout(50);

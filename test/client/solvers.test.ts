@@ -16,7 +16,7 @@ const FUNCTIONS = readFileSync(SCRIPT, 'utf8').replace('{ main "$@"; exit; }\n',
 
 /**
  * Arguments: solver, processes, first number, and pairs of a nonce and bits. With a first number, the solver's program
- * by itself goes on from there by eights.
+ * runs by itself and goes on from there by eights.
  */
 const SOLVE = `${FUNCTIONS}
 set_traps; make_work_folder
@@ -44,7 +44,7 @@ interface Solving {
 
 type Pair = readonly [nonce: string, bits: number];
 
-/** A version manager's python3 is a script that, ended while it starts, leaves its own children for a moment. */
+/** A version manager's python3 is a script: when it is ended while it starts, its children live on for a moment. */
 const SYSTEM_FIRST = `/usr/bin${delimiter}${process.env['PATH'] ?? ''}`;
 
 /** A solution for each pair, all of them checked; null where the solver is refused by its probe. */
@@ -96,7 +96,7 @@ for (const solver of SOLVERS) {
       found.push(solution);
     }
     assert.equal(new Set(found).size, found.length, String(found));
-    // Those that count numbers, and not batches of them, show where they are.
+    // Solvers that count single numbers, and not batches, show by the remainder where they began.
     if (Number(found[0]) < 1e15) assert.deepEqual(found.map((number) => Number(number) % 8), [0, 1, 7]);
   });
 }

@@ -44,10 +44,10 @@ test('pastec -p: Ctrl-Z does not put it aside, which would turn on the echo that
   if (!isInstalled(t, 'script') || !isInstalled(t, 'bash')) return;
   const app = await startApp(t);
   for (const [before, words] of [['', '-p file'], ['cat file | ', '-p']] as const) {
-    // Only a shell with job control puts aside what it started; for its last command bash would make place.
+    // Only a shell with job control puts aside what it started; without `exit`, bash would become its last command.
     const options = ['--norc', '--noprofile', '-ic', `'${before}sh "$0" "$@"; exit $?'`];
     const { onTerminal, folder } = clientOf(t, app.url, { name: 'bash -i', program: 'bash', options });
-    // More than a pipe takes, so that cat is still there.
+    // More than a pipe takes, so that cat is still running.
     writeFileSync(join(folder, 'file'), 'content\n'.repeat(100_000));
     const { child, ended, says } = onTerminal(words);
     await says(/Password: /);
@@ -211,7 +211,7 @@ test('pastec put: says on a terminal when the paste expires, also when the serve
   assert.equal((await run(['-e', '3d', 'file'])).stderr, '');
 });
 
-/** A service with one paste and no work; what it does with content is the test's. */
+/** A service with one paste and no work; the test's handlers decide what it does with content. */
 async function slowService(t: TestContext, handlers: {
   onGet?: (response: ServerResponse) => void;
   onPost?: (request: IncomingMessage, response: ServerResponse) => void;

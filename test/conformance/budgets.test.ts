@@ -10,17 +10,17 @@ import { type Files, startInspected } from '../support/inspected.ts';
 import { codeOf, importsOf, resolveImport, ROOT, type SourceFile, sourceFiles } from '../support/source.ts';
 import { type PasteChallenge, solve } from '../support/work.ts';
 
-/** With the pages for browsers, what an operator governs by, and the cluster. */
+/** These include the pages for browsers, what an operator governs by, and the cluster. */
 const MAX_LINES = 16_300;
-/** What is loaded only when the database is kept by nodes elsewhere. */
+/** Lines of what is loaded only when the database is kept by nodes elsewhere. */
 const MAX_CLUSTER_LINES = 1_100;
 const MAX_FILES = 90;
-/** Of the files that both threads have loaded when the first answer is given with default settings. */
+/** Lines of the files that both threads have loaded when the first answer is given with default settings. */
 const MAX_LOADED_LINES = 9500;
 const MAX_FILES_OF_A_POST = 32;
 const MAX_FILES_OF_A_GET = 25;
 const MAX_FUNCTION_LINES = 50;
-/** Of what measures, so that it too can be read before its figures are believed. */
+/** Lines of what measures, so that it too can be read before its figures are believed. */
 const MAX_BENCH_LINES = 1700;
 
 const files = sourceFiles();
@@ -101,7 +101,7 @@ test('the rule about functions sees what it must', () => {
   assert.deepEqual(lengths('const a = { b: 1,\n c: { d: 2 } };\n'), []);
 });
 
-/** What a thread's file imports, itself included, when it begins; what it loads later is not among them. */
+/** The files that a thread's file imports when it begins, itself included; what it loads later is not among them. */
 function importedFrom(path: string, found = new Set<string>()): Set<string> {
   const file = files.find((one) => one.path === path);
   if (file === undefined || found.has(path)) return found;
@@ -141,12 +141,12 @@ test('the service with default settings: what it loads, and what requests enter'
     assert.equal((await response.arrayBuffer()).byteLength, 1024);
     await isLogged(response);
   };
-  // The line is written after the answer, and is a part of the request.
+  // The line of the log is written after the answer, and is a part of the request.
   const isLogged = (response: Response): Promise<unknown> => (
     main.printed(new RegExp(response.headers.get('x-request-id') ?? assert.fail('no request id')))
   );
 
-  // What is done once, at the first request, is not a part of every one; nor are timers that fire beside some.
+  // Work that is done once, at the first request, is not a part of every one; nor are timers that fire beside some.
   await get(await post());
   const posts: Files[] = [];
   const gets: Files[] = [];

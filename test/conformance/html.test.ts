@@ -19,7 +19,7 @@ function markupIn({ text, code }: SourceFile): number[] {
 
 interface Template {
   readonly tag: string;
-  /** Between the values. */
+  /** The parts between the values. */
   readonly chunks: { readonly start: number; readonly end: number }[];
 }
 

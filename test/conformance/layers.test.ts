@@ -19,10 +19,10 @@ const ROWS = [
   ['main'],
 ];
 
-/** The command `serve` is loaded by its name, as all commands are. */
+/** The one exception: the command `serve` is loaded by its name, as all commands are. */
 const LOADED_BY_NAME = ['src/operator/commands.ts imports src/serve.ts'];
 
-/** Which layers may import a module of Node. Those that are not named here are free, but in core and pastes. */
+/** Which layers may import a module of Node. Modules that are not named here are free to all but core and pastes. */
 const CONFINED: Record<string, readonly string[]> = {
   'node:sqlite': ['store'],
   'node:crypto': ['crypto', 'authority'],
@@ -37,10 +37,10 @@ const CONFINED: Record<string, readonly string[]> = {
   'node:process': [],
 };
 
-/** The only modules of Node that these may import: rules without input and output. */
+/** The only modules of Node that these layers may import, since they are rules without input and output. */
 const ONLY: Record<string, readonly string[]> = { core: ['node:buffer'], pastes: [] };
 
-/** The one file that may require; it says why. */
+/** The one file that may use `require`; the file says why. */
 const REQUIRES_HTTP = 'src/http/engine/node-http.ts';
 
 const files = sourceFiles();
@@ -96,11 +96,11 @@ test('src: imports go from the outer layers to the inner ones', () => {
 });
 
 test('src: no file imports itself by way of others, not for types either', () => {
-  // What is loaded when it is asked for, and a thread's file, begin on their own.
+  // Only static imports count: a file that is loaded on demand, and a thread's file, begin on their own.
   const targets = new Map(files.map(({ path, text }) => [
     path, [...text.matchAll(/^(?:import|export)[^;]*? from '(\.[^']+)';/gm)].map(([, name = '']) => resolveImport(path, name)),
   ]));
-  // What imports only files that are done is done: what is left at the end is in a circle, or leads to one.
+  // A file is done when all that it imports is done. What is left at the end is in a circle, or leads to one.
   const done = new Set<string>();
   for (let before = -1; before < done.size;) {
     before = done.size;
@@ -143,9 +143,9 @@ test('pastes: knows no HTTP', () => {
 const CHANGING = /\b(?:INSERT|UPDATE|DELETE|REPLACE\s+INTO)\b/i;
 
 /**
- * The calls of get and iterate in a file that may run a change. What may be called: a Map; a statement whose SQL
- * begins with a literal that reads, prepared in the same file under that name or in the same expression. Anything else
- * counts as a change.
+ * The calls of get and iterate in a file that may run a change. Allowed are calls on a Map, and on a statement whose
+ * SQL begins with a literal that reads, prepared in the same file under that name or in the same expression. Any
+ * other call counts as a change.
  */
 function doubtfulReads({ path, text, code }: SourceFile): string[] {
   const names = new Map<string, boolean>();

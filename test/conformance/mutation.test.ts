@@ -43,7 +43,7 @@ test('mutantsOf: changes operators, constants and conditions of code, and nothin
   assert.deepEqual(made('while (a) b += 0xff;'), ['while (false) b += 0xff;', 'while (a) b -= 0xff;', 'while (a) b += 256;']);
   assert.deepEqual(made('const s = `${a + b} + c`;'), ['const s = `${a - b} + c`;']);
   assert.deepEqual(made('const n = 1_000n ?? true;'), ['const n = 1001n ?? true;', 'const n = 1_000n && true;', 'const n = 1_000n ?? false;']);
-  // Where nothing is found the rest is not entered, so this is a mutant of the value before.
+  // Where `?.` finds no value the rest is not entered, so the mutant begins with the value before it.
   assert.deepEqual(mutantsOf('a?.b + c?.(1);', 'x.ts').map(({ start, text }) => [start, text]), [
     [0, 'a.'], [5, '-'], [7, 'c'], [11, '2'],
   ]);
@@ -99,7 +99,7 @@ test('enteredIn: what one of several processes or threads carried out, in src/ o
   };
   const root = temporaryFolder(t);
   const coverage = join(root, 'coverage');
-  // Types at the end of a line are not in dist/: what follows is at another place there.
+  // dist/ lacks the types at the end of a line, so what follows is at another place there.
   const source = [
     'const given: number = Number(process.argv[2])     as number;',
     'function one(): string {', "  return 'one';", '}', 'function two(): string {', "  return 'two';", '}',

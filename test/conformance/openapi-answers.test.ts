@@ -51,7 +51,7 @@ async function ask({ app, seen }: Asking, endpoint: string, status: number, sent
   return json;
 }
 
-/** Those that are there: some depend on settings, or on the paste. */
+/** Checks the headers that are there: some depend on settings, or on the paste. */
 function assertHeaders(headers: Headers, described: Response): void {
   for (const [name, header] of Object.entries(described.headers ?? {})) {
     const value = headers.get(name);

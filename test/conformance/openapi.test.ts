@@ -112,7 +112,7 @@ test('openapi: who needs an identity is who can be refused for want of one', () 
   for (const route of ROUTES) {
     const { security } = operationOf(route);
     const isRequired = security.length > 0 && security.every((ways) => Object.keys(ways).length > 0);
-    // SERVICE_CREATE may ask it of those who store; who deletes may show a token in its place.
+    // SERVICE_CREATE may ask an identity of those who store; for those who delete, a token may take its place.
     const isAskedOfSome = ['createPaste', 'deletePaste'].includes(route.name);
     assert.equal(isRequired || isAskedOfSome, ROUTE_REFUSALS[route.name].includes('identityRequired'), route.name);
   }

@@ -70,14 +70,14 @@ test('SERVICE_PERMISSION of npm start: other words are refused, and a path that 
   assert.deepEqual([code, /\* in \/nowhere\/a\*/.test(String(words))], [78, true], String(words));
   const [unusable, problems] = await tried({ SERVICE_PERMISSION: '1', SERVICE_PORT: 'x' });
   assert.deepEqual([unusable, /SERVICE_PORT: expected/.test(String(problems))], [78, true], String(problems));
-  // Permitted to read who signed the certificates of its nodes, it gets as far as to ask them.
+  // The service may read who signed the certificates of its nodes, and so it gets as far as asking them.
   const { tlsCertPath } = writePair(t, await serverPair());
   const nodes = { SERVICE_DB: 'rqlites://127.0.0.1:1', SERVICE_DB_CA: tlsCertPath };
   const [, silence] = await tried({ SERVICE_PERMISSION: '1', ...nodes });
   assert.match(String(silence), /ECONNREFUSED/);
 });
 
-/** Each says `done`, or the code of the error that stopped it. `places` are of the test. */
+/** Each attempt gives its result or `done`, or the code of the error that stopped it. `places` are of the test. */
 const INTRUDER = (places: object) => `
 import { spawnSync } from 'node:child_process';
 import * as fs from 'node:fs';

@@ -13,7 +13,7 @@ import { isInstalled } from '../support/programs.ts';
 import { blocksUnder, type Check, runAll } from '../support/readme.ts';
 
 const LOCAL = 'http://127.0.0.1:8080';
-/** As by default: the tours must get along with them. */
+/** The default limits: the tours must get along with them. */
 const LIMITS = { rateMax: 10, duplicateMax: 3 } as const;
 
 const nothing: Check = (output) => assert.equal(output, '');

@@ -34,7 +34,7 @@ test('README: every shell block is one that a test runs', () => {
   assert.deepEqual(Object.fromEntries(blocks.filter(([, count]) => count > 0)), {
     // api/hangup.test.ts runs npm start, from beginning to end.
     'Try it': 1,
-    // readme-tour.test.ts, and the last of the server's.
+    // readme-tour.test.ts runs these two, and the last block for a server.
     'A tour with pastec': 1,
     'The same with curl': 1,
     // interop/readme-server.test.ts

@@ -48,7 +48,7 @@ type Reach = (stage: Stage) => Promise<RawAnswer>;
 const AS_OWNER = presenting(newFingerprint());
 const JSON_TYPE = { 'Content-Type': 'application/json' };
 const PASSWORD = { 'X-Paste-Password': 'p' };
-/** Of a page: for anything else there is no such route. */
+/** The headers of a page's form: for any other POST /{id} there is no route. */
 const FORM = { Accept: 'text/html', 'Content-Type': 'application/x-www-form-urlencoded' };
 
 function memoised(t: TestContext): Stage {
@@ -78,7 +78,7 @@ function by(name: keyof typeof SETTINGS, requestLine: string, sent: Sent = {}): 
   return async (stage) => send(stage, await stage.app(name), requestLine, sent);
 }
 
-/** The same, sent as it is. */
+/** The answer to these lines, sent as they are. */
 function byBytes(...lines: readonly string[]): Reach {
   return async (stage) => onlyAnswer(stage.t, (await stage.app('whole')).port, `${lines.join('\r\n')}\r\n\r\n`);
 }
@@ -220,7 +220,7 @@ const REACHED: Readonly<Record<RefusalName, Reach>> = {
   passwordQueueFull: async (stage) => {
     const app = await stage.app('whole');
     const checks = Array.from({ length: 4 }, () => send(stage, app, 'GET /unknown', { headers: PASSWORD }));
-    // One at a time: when the first is answered, all others have their place in the queue, and then wait for too long.
+    // Checks run one at a time: when the first is answered, all others are in the queue, and then wait for too long.
     await Promise.race(checks);
     app.clock.advance(3_600_000);
     const shed = (await Promise.all(checks)).filter(({ status }) => status !== 404);

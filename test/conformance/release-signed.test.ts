@@ -36,7 +36,7 @@ before(() => {
   newKey(key, '');
 });
 
-/** Skips the test where one is missing, which then must return. */
+/** Skips the test where a program is missing; the test must then return. */
 function hasAll(t: TestContext): boolean {
   return ['git', 'ssh-keygen', 'sha256sum'].every((program) => isInstalled(t, program));
 }
@@ -71,7 +71,7 @@ test('release --sign: is signed, verified, made again by another and signed once
   const [alice, bob] = [await withKey(t), await withKey(t)];
   await alice.run(sign);
   await alice.run(`cd ${source} && ${allow}`);
-  // Published, and found by others.
+  // Published by alice, and found by bob.
   const published = bob.folder;
   cpSync(join(source, 'release'), published, { recursive: true });
   const listed = readFileSync(join(published, 'SHA256SUMS'), 'utf8').trimEnd().split('\n').map((line) => line.slice(66));
@@ -112,7 +112,7 @@ test('release --sign: is signed, verified, made again by another and signed once
     assert.doesNotMatch(refused((copy) => signAnew(copy, 'git', aliceKey)), /Good|OK/);
     assert.doesNotMatch(refused((copy) => signAnew(copy, 'pasted-release', key)), /Good|OK/);
     assert.doesNotMatch(refused((copy) => cpSync(join(copy, 'SHA256SUMS.bob.sig'), join(copy, 'SHA256SUMS.sig'))), /OK/);
-    // A key that allowed_signers does not allow that purpose.
+    // allowed_signers does not allow alice's key for that purpose.
     const other = verify.replace('-n pasted-release', '-n git');
     assert.doesNotMatch(refused((copy) => signAnew(copy, 'git', aliceKey), other), /Good|OK/);
   });
@@ -151,7 +151,7 @@ case $2 in sign) head -c 120 "$last.sig" > "$last.half" && mv "$last.half" "$las
   const git = join(folder, 'git alone');
   mkdirSync(git);
   symlinkSync(run('sh', ['-c', 'command -v git'], folder).stdout.trim(), join(git, 'git'));
-  // Whatever it says, another time makes other sums: an old signature beside them would be seen.
+  // Another time makes other sums, so an old signature beside them would be seen.
   const other = { SOURCE_DATE_EPOCH: '4102444800' };
   const askpass = { SSH_ASKPASS: wrong, SSH_ASKPASS_REQUIRE: 'force', DISPLAY: ':' };
   const noKey = join(folder, 'no key');
@@ -207,7 +207,7 @@ test('release: no signature stays beside other sums, and those of the same sums 
   assert.deepEqual(signatures(), ['SHA256SUMS.bob.sig', 'SHA256SUMS.sig']);
   makeRelease(out, { source, environment: { SOURCE_DATE_EPOCH: '4102444800' }, words: ['--sign', key, '--as', 'carol'] });
   assert.deepEqual(signatures(), ['SHA256SUMS.carol.sig']);
-  // A run that was ended between the two leaves signatures without sums.
+  // A run that ends between removing the sums and the signatures leaves signatures without sums.
   rmSync(join(out, 'SHA256SUMS'));
   makeRelease(out, { source });
   assert.deepEqual(signatures(), []);
@@ -246,7 +246,7 @@ test('provenance: names what was made, its commit, Node and packages, and is the
   const [out, clone] = [join(folder, 'first'), join(folder, 'ein Klon')];
   makeRelease(out, { source });
   assert.equal(run('git', ['clone', '--quiet', source, clone], folder).status, 0);
-  // Whoever calls may be in a hook of another repository.
+  // The caller may be a hook of another repository, which sets GIT_DIR.
   makeRelease(join(folder, 'second'), { source: clone, environment: { GIT_DIR: join(folder, 'elsewhere'), TZ: 'Asia/Tokyo' } });
   assert.deepEqual(contentOf(join(folder, 'second')), contentOf(out));
 

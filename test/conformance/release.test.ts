@@ -54,7 +54,7 @@ function sha256(path: string): string {
   return createHash('sha256').update(readFileSync(path)).digest('hex');
 }
 
-/** Relative to `root`, with slashes, sorted. */
+/** The files under `root`: their paths relative to it, with slashes, sorted. */
 function pathsUnder(root: string): string[] {
   const files = readdirSync(root, { recursive: true, withFileTypes: true }).filter((entry) => !entry.isDirectory());
   return files.map((entry) => join(entry.parentPath, entry.name).slice(root.length + 1).split(sep).join('/')).sort();
@@ -286,7 +286,7 @@ test('pasted(1): explains every command and exit code, and the formatter has not
     assert.ok(letters(section).startsWith(letters(`${summary} ${description}`)), name);
   }
   assert.match(withoutMarkup, /^\.TP\n78\nthe settings or the database cannot be used/m);
-  // Which of the drop-ins pastedctl heeds.
+  // The drop-ins that pastedctl heeds.
   const heeded = readFileSync(new URL('../../scripts/deploy/systemd/pastedctl', import.meta.url), 'utf8').match(/\w+\.conf(?=$|")/gm);
   assert.deepEqual([...new Set(heeded)], ['tls.conf']);
   assert.match(withoutMarkup.replaceAll('\n', ' '), /nor of drop-ins of the unit but tls\.conf\./);
@@ -346,7 +346,7 @@ test('Debian package: each file is where Debian expects it, and as it is elsewhe
     ['usr/share/pasted/examples/cluster/rqlited.service', 'deploy/cluster/rqlited.service'],
     ['usr/sbin/pastedctl', 'deploy/systemd/pastedctl'],
   ] as const) assert.equal(sha256(join(tree, path)), sha256(join(unpacked, same)), path);
-  // Shells look for the words of a command in the file of its name.
+  // Shells look for the completions of a command in a file of its name.
   const bash = 'usr/share/bash-completion/completions';
   assert.equal(readFileSync(join(tree, bash, 'pastedctl'), 'utf8'), `. /${bash}/pasted\n`);
   const fish = 'usr/share/fish/vendor_completions.d';
@@ -366,7 +366,7 @@ test('Debian package: each file is where Debian expects it, and as it is elsewhe
 test('Debian package: asks for Node as package.json does, and belongs to root', (t) => {
   if (!isInstalled(t, 'dpkg-deb')) return;
   const field = (name: string): string => run('dpkg-deb', ['-f', deb, name], folder).stdout.trimEnd();
-  // Where a credential cannot be a folder, the service would be installed and not start.
+  // With an older systemd a credential cannot be a folder: the service would be installed and not start.
   assert.equal(field('Breaks'), 'systemd (<< 251)');
   assert.deepEqual(['Package', 'Version', 'Architecture', 'Depends'].map(field), [
     'pasted', VERSION, 'all', 'nodejs (>= 24) | pasted-runtime (>= 24)',
@@ -402,7 +402,7 @@ test('Debian package: /usr/bin/pasted runs Node as the units do', (t) => {
     const [, places] = /^ExecSearchPath=(.*)$/m.exec(unit) ?? [];
     const [, started = ''] = /^ExecStart=\/bin\/sh (.*) serve$/m.exec(unit) ?? [];
     assert.equal(`${places?.split(':')[0]}/node`, runtime, name);
-    // But for the permissions, which forbid fsync: a command makes files that must outlive a power cut.
+    // The wrapper leaves out the permissions, which forbid fsync: a command makes files that must outlive a power cut.
     assert.ok(started.endsWith(` ${command}`) && started.includes(' --permission '), name);
   }
 });
@@ -431,7 +431,7 @@ test('Debian package: pasted.env has every setting with its default, commented o
 
 test('npm pack: takes dist/ and what npm always takes', (t) => {
   if (!isInstalled(t, 'npm')) return;
-  // As build.mjs does: npm may be one that works on the host's own Node only.
+  // Without the fetched Node in PATH, as build.mjs does it: npm may be one that works on the host's own Node only.
   const fetched = join(ROOT, '.runtime');
   const path = (process.env['PATH'] ?? '').split(delimiter).filter((entry) => !entry.startsWith(fetched));
   const environment = [`PATH=${path.join(delimiter)}`, `npm_config_cache=${join(folder, 'npm')}`];

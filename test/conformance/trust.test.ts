@@ -54,7 +54,7 @@ test('SECURITY.md: whoever is in the table can do something and cannot do someth
   assert.ok(rows.filter(([who]) => who !== '').length >= 10);
 });
 
-/** Of the tables of the order of reading. */
+/** The rows of the tables that give the order of reading. */
 function readingOrder(): { path: string; lines: number; minutes: number }[] {
   return [...AUDIT.matchAll(/^\| `([\w/.-]+\.ts)` \| (\d+) \| (\d+) \| .+ \|$/gm)].map(([, path = '', lines, minutes]) => {
     return { path: `src/${path}`, lines: Number(lines), minutes: Number(minutes) };

@@ -15,7 +15,7 @@ import { ROOT } from '../support/source.ts';
 
 type WithLock = (path: string, onWait: () => void, work: () => Promise<void>) => Promise<void>;
 
-/** A folder with the scripts of the repository and one that tells how it was run; removed when the test ends. */
+/** A folder with the scripts of the repository and a script that tells how it was run; removed when the test ends. */
 function checkout(t: TestContext): string {
   const folder = mkdtempSync(join(tmpdir(), 'pasted-with-node-'));
   t.after(() => rmSync(folder, { recursive: true }));
@@ -26,7 +26,7 @@ function checkout(t: TestContext): string {
   return folder;
 }
 
-/** Of a checkout, oldest first. */
+/** The pinned versions of a checkout, oldest first. */
 function pinnedVersions(folder: string): string[] {
   const source = readFileSync(join(folder, 'scripts', 'runtime.mjs'), 'utf8');
   return [...source.matchAll(/^ {2}'([\d.]+)': \{$/gm)].map(([, version = '']) => version);
@@ -150,7 +150,7 @@ test('withLock: work under one lock does not overlap, and a dead holder\'s lock 
   const path = join(checkout(t), 'lock');
   const module: string = join(dirname(path), 'scripts', 'lock.mjs');
   const { withLock } = await import(module) as { withLock: WithLock };
-  // Nobody touches this one: its holder is dead.
+  // Nobody touches this lock: its holder is dead.
   writeFileSync(path, '1\n');
   let inside = 0;
   let most = 0;

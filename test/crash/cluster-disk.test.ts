@@ -1,5 +1,5 @@
-// A node whose disk is full for a moment skips changes without a word (rqlite 8.26), and may lead later. Then nothing is
-// answered that is not so any more, until that node has what it lacks.
+// A node whose disk is full for a moment skips changes without a word (rqlite 8.26), and may lead later. Then nothing
+// that is not so any more is answered, until that node has what it lacks.
 
 import assert from 'node:assert/strict';
 import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
@@ -26,7 +26,7 @@ async function startWithSmall(t: TestContext) {
   assert.ok(host !== undefined && second !== undefined && small !== undefined);
   const store = async (burns: boolean, headers: Record<string, string> = {}): Promise<string> => {
     const all = burns ? { ...headers, 'X-Burn-After-Read': '1' } : headers;
-    // More than the pages that are there have room for.
+    // More than fits into the pages that the database has.
     const { json } = await ask(host, 201, 'POST /', { body: `${Math.random()} `.repeat(500), headers: all });
     return String(json['id']);
   };
@@ -58,7 +58,7 @@ test('cluster: a node that lacks changes since its disk was full answers nothing
   assert.ok(here < there, 'the disk was not full for this node');
 
   await haveLead(cluster, small);
-  // By the newest state that this host knows, whatever it tries, and how often.
+  // This host refuses by the newest state that it knows, whatever it tries, and how often.
   for (let turn = 0; turn < 10; turn += 1) {
     const statuses: readonly number[] = [
       await statusOf('/health'), await statusOf(`/${kept}/raw`), await statusOf(`/${missed.at(-1)}/raw`),
@@ -66,7 +66,7 @@ test('cluster: a node that lacks changes since its disk was full answers nothing
     ];
     assert.deepEqual(statuses, [503, 503, 503, 503, 503]);
   }
-  // A host that starts knows by the other nodes.
+  // A host that starts learns it from the other nodes.
   await assert.rejects(cluster.addHost());
 
   await small.kill();
@@ -77,8 +77,8 @@ test('cluster: a node that lacks changes since its disk was full answers nothing
   await store(false);
   assert.ok(await commandsOf(small) > there);
 
-  // As README.md of scripts/deploy/cluster has it, for a node that has made a snapshot since.
-  // And for one that a kill has left with half a snapshot: `start` has it so.
+  // The folder is emptied, as README.md of scripts/deploy/cluster has it, for a node that has made a snapshot since.
+  // For a node that a kill has left with half a snapshot, `start` empties it.
   for (const leave of [
     () => readdirSync(folder).forEach((name) => rmSync(join(folder, name), { recursive: true })),
     () => writeHalfASnapshot(folder),
@@ -107,7 +107,7 @@ test('cluster: a leader that could not carry out something for its full disk is 
   for (let count = 0; count < 4; count += 1) ids.push(await store(false, headers));
   await fillLog(small, small);
   fillDisk(join(folder, 'filler'));
-  // The others carry it out. This host asks them; another looks once a second.
+  // The other nodes carry it out. This host asks them; the other host looks once a second.
   assert.equal(await statusOf(`/${ids[0]}`, { method: 'DELETE', headers }), 507);
   rmSync(join(folder, 'filler'));
   const change = { method: 'PUT', headers, body: 'another content' };
@@ -118,7 +118,7 @@ test('cluster: a leader that could not carry out something for its full disk is 
   assert.ok(here < there, 'the disk was not full for this node');
   assert.equal(await cluster.findLeader(), small);
 
-  // Once it would have been acknowledged here, and lost with the next leader: to that, the first paste is gone.
+  // Acknowledged here, a change would be lost with the next leader: to that one, the first paste is gone.
   for (const on of [host, second]) {
     for (const id of ids) assert.equal(await statusOf(`/${id}`, change, on), 503);
     assert.equal(await statusOf('/health', {}, on), 503);

@@ -18,7 +18,7 @@ import {
 } from '../support/store.ts';
 import { testConfig } from '../support/test-config.ts';
 
-/** One seed takes some seconds, most of them in silence. */
+/** One seed takes some seconds, most of which go into waiting for answers that do not come. */
 const SEEDS = [1, 2, 3];
 
 const missing = rqliteMissing();
@@ -43,10 +43,10 @@ function chooseFault(random: Seeded): Fault | undefined {
   ]);
 }
 
-/** How many calls gave something, and of how many nobody knows whether they were carried out. */
+/** How many calls gave a result, and for how many nobody knows whether they were carried out. */
 const calls = { sure: 0, unsure: 0 };
 
-/** What a call gave, or that nobody knows. Any other error is a defect. */
+/** The result of a call, or that nobody knows whether it was carried out. Any other error is a defect. */
 async function tried<Given>(call: Promise<Given>): Promise<Given | 'unsure'> {
   try {
     const given = await call;
@@ -73,14 +73,14 @@ interface Attempt {
   readonly outcome: Outcome;
 }
 
-/** The same at several hosts at once, each with a paste of its own. */
+/** Creates the pastes under the same terms and all at once, each at a host chosen at random. */
 function createAll({ stores, random }: Trial, pastes: readonly NewPaste[], terms: Partial<CreationTerms>) {
   return Promise.all(pastes.map(async (paste): Promise<Attempt> => (
     { paste, outcome: await tried(random.pick(stores).pastes.create(paste, { ...NO_TERMS, ...terms })) }
   )));
 }
 
-/** Holds what every creation promises; gives how many there are. */
+/** Asserts what every creation promises; gives how many of the pastes are there. */
 async function assertCreated({ select }: Trial, attempts: readonly Attempt[]): Promise<number> {
   const rows = await select('SELECT id, lower(hex(sha256)) FROM pastes');
   const there = attempts.filter(({ paste, outcome }) => {
@@ -102,7 +102,7 @@ function event(name: string, details: Record<string, string> = {}): AuditEvent {
 let contents = 0;
 const content = (size = 100): Uint8Array => patternedBytes(size, contents += 1);
 
-// Each of these begins its work without faults, races it with them, and gives what is to be held when they are over.
+// Each of these does its work beside the others, among faults, and gives the check to make when the faults are over.
 
 type Check = () => Promise<void>;
 
@@ -250,7 +250,7 @@ const KINDS = [
   spendTokens, repeatContent, fillOwner, raceBurns, changeAndDelete, spendInvitation, storeLarge, noteEvents,
 ];
 
-/** In SQL, and 1 when it is so. */
+/** Queries, each of which gives 1 when the invariant holds. */
 const INVARIANTS = {
   'the count of pastes': 'SELECT (SELECT count(*) FROM pastes) = (SELECT pastes FROM usage)',
   'their bytes': 'SELECT (SELECT coalesce(sum(size), 0) FROM pastes) = (SELECT bytes FROM usage)',
@@ -283,7 +283,7 @@ async function allOf(node: RqliteNode): Promise<string> {
   return JSON.stringify(rows);
 }
 
-/** A follower applies what was committed a moment after the leader. */
+/** Waits, since a follower applies what was committed a moment after the leader. */
 async function assertNodesAlike(nodes: readonly RqliteNode[]): Promise<void> {
   for (const startMs = performance.now(); ; await pause(50)) {
     const [first, ...others] = await Promise.all(nodes.map(allOf));
@@ -311,7 +311,7 @@ async function openTrial(t: TestContext, nodes: readonly RqliteNode[], seed: num
   return { stores, random, faults, settled };
 }
 
-/** Others elect another leader meanwhile; what was on its way to this one arrives when it is none. */
+/** The other nodes elect a leader meanwhile; what was on its way to this one arrives when it leads no more. */
 async function suspendAWhile(leader: RqliteNode, random: Seeded): Promise<void> {
   await pause(random.between(0, 500));
   leader.suspend();
@@ -335,7 +335,7 @@ test('cluster: whatever is lost, late, twice or made up between hosts and nodes'
       leader = await findLeader();
       t.diagnostic(`${faults.count} faults, ${calls.sure} calls sure and ${calls.unsure} not`);
       for (const check of checks) await check();
-      // What a host could not let go of stays until its lease ends.
+      // What a host could not release would stay until its lease ends, so the leases go here.
       await leader.ask('/db/execute', ['DELETE FROM leases']);
       await stores[0]!.upkeep.truncateWal();
       for (const [what, sql] of Object.entries(INVARIANTS)) assert.deepEqual(await trial.select(sql), [[1]], what);

@@ -1,5 +1,5 @@
-// Three servers over three rqlite nodes as processes: one service to whoever asks any of them, exact when hosts race,
-// and nothing acknowledged is lost when a node or a host is killed or cut off.
+// Three servers over three rqlite nodes, as processes: clients see one service whichever host they ask, it is exact
+// when hosts race, and nothing acknowledged is lost when a node or a host is killed or cut off.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -19,7 +19,7 @@ const JSON_TYPE = { 'Content-Type': 'application/json' };
 const BURN = { 'X-Burn-After-Read': '1' };
 const LARGE_BYTES = 700_000;
 
-/** More than the system takes from a host for a client that does not read. */
+/** More than the system buffers on a host for a client that does not read. */
 const DOWNLOAD_BYTES = 5 * MIB;
 
 async function store(host: Host, body: string | Uint8Array, headers: Headers = {}): Promise<string> {
@@ -46,7 +46,7 @@ async function statusesOf(asked: readonly Promise<Response>[]): Promise<Record<n
   return counts;
 }
 
-/** The same request by so many clients at once, each host's turn after the other's. */
+/** Sends the same request for `count` clients at once, to the hosts in turn. */
 function race(hosts: readonly Host[], count: number, path: string, init: RequestInit): Promise<Record<number, number>> {
   return statusesOf(Array.from({ length: count }, (_, index) => fetch(`${hosts[index % hosts.length]!.url}${path}`, init)));
 }
@@ -158,7 +158,7 @@ test('cluster: of many at several hosts one gets the authority, is the admin, bu
     });
     assert.deepEqual((await Promise.all(reads)).filter((status) => status !== 404), [200]);
   }
-  // The first host was asked for one creation, and the last for none.
+  // The fourth creation, of which the last host took one at most: it hears of the others.
   await ask(hosts[1]!, 201, 'POST /', { body: 'one more', headers: await work(hosts[1]!) });
   await until(10_000, async () => (await challenge(hosts[2]!)).difficulty === 5);
 });
@@ -238,14 +238,14 @@ test('cluster: what a killed host had of uploads is removed by another, once its
   first.child.kill('SIGKILL');
   await Promise.all([first.ended, ...uploads]);
   const [before = '', after = ''] = await left();
-  /** Whichever host led the cleanup, one that starts now does, and cleans up as it starts. */
+  /** Makes a host that starts now lead the cleanup, whichever led it before; it cleans up as it starts. */
   const cleanUp = async (name: string): Promise<void> => {
     await cluster.sql("DELETE FROM leases WHERE name = 'cleanup'");
     await cluster.sql(`UPDATE leases SET until = 1 WHERE name = '${name}'`);
     await cluster.addHost();
     await until(10_000, async () => !(await left()).includes(name));
   };
-  // The sweep takes them in their order: that it has come to the last one shows that it has left the other.
+  // The sweep takes uploads in their order: when it has come to the last one, it has passed the other and left it.
   await cleanUp(after);
   assert.deepEqual(await left(), [before]);
   assert.notDeepEqual(await cluster.sql('SELECT count(*) FROM chunks'), [[0]]);
@@ -254,7 +254,7 @@ test('cluster: what a killed host had of uploads is removed by another, once its
   await store(second, 'another still takes what comes');
 });
 
-/** Resolves with the first bytes, after which nothing is read until it is asked for the whole. */
+/** Resolves with the first bytes. Nothing more is read until the function that it gives is called for the whole. */
 async function beginDownload({ url }: Host, id: string): Promise<() => Promise<Buffer>> {
   const asked = request(`${url}/${id}/raw`, { agent: false }).end();
   const [answer] = await once(asked, 'response') as [IncomingMessage];
@@ -263,7 +263,7 @@ async function beginDownload({ url }: Host, id: string): Promise<() => Promise<B
   return () => buffer(answer);
 }
 
-/** Sends a part of what it has announced, and waits for the rest of the host's life. */
+/** Sends a part of the announced bytes, and then waits until the host dies. */
 async function beginUpload({ url }: Host, part: Uint8Array, announcedBytes: number): Promise<void> {
   const sent = request(url, { method: 'POST', agent: false, headers: { 'Content-Length': announcedBytes } });
   sent.write(part);
@@ -271,7 +271,7 @@ async function beginUpload({ url }: Host, part: Uint8Array, announcedBytes: numb
 }
 
 test('cluster: a leader that stopped and wakes shows nothing that was deleted meanwhile', async (t) => {
-  // Elections that are over before a host has given the old leader up.
+  // With these timeouts an election is over before a host has given the old leader up.
   const quick = ['-raft-timeout', '250ms', '-raft-election-timeout', '250ms', '-raft-leader-lease-timeout', '250ms'];
   const cluster = await startCluster(t, { nodes: { flags: quick } });
   if (cluster === undefined) return;
@@ -283,7 +283,7 @@ test('cluster: a leader that stopped and wakes shows nothing that was deleted me
   leader.suspend();
   const removed = await pasted(['paste', 'rm', id], { SERVICE_DB: addressOf({ nodes: others, certificate: null }) });
   assert.equal(removed.code, 0, removed.stderr());
-  // They wait at the node that led when these hosts last asked.
+  // These requests wait at the suspended node, which led when the hosts last asked.
   const statuses = hosts.flatMap((host) => [statusOf(host, `/${id}`), statusOf(host, `/${id}/raw`)]);
   await pause(200);
   leader.resume();
@@ -298,7 +298,7 @@ async function statusOf({ url }: Host, path: string, init: RequestInit = {}): Pr
 
 /**
  * Stores pastes on each host as fast as it takes them, and deletes or burns every third one elsewhere. A host that is
- * gone is left alone. What is not known for certain is in neither list.
+ * gone gets no more requests. A paste is in neither list when what became of it is not known for certain.
  */
 function startLoad(hosts: readonly Host[]) {
   const kept = new Map<string, string>();
@@ -331,7 +331,7 @@ function startLoad(hosts: readonly Host[]) {
     failure = error;
   })));
   return {
-    /** Resolves when so many more have been acknowledged. */
+    /** Resolves when `amount` more pastes have been acknowledged. */
     more: async (amount: number): Promise<void> => {
       const wanted = count + amount;
       await until(20_000, async () => {
@@ -350,7 +350,7 @@ function startLoad(hosts: readonly Host[]) {
 
 const isAlive = ({ child }: Host): boolean => child.exitCode === null && child.signalCode === null;
 
-/** Undefined when no whole answer came, as from a host that was killed. A burn that was not answered may have been. */
+/** Undefined when no whole answer came, as from a host that was killed. A burn without an answer may have been done. */
 async function send({ url }: Host, method: string, place: string, init: RequestInit = {}) {
   try {
     const response = await fetch(`${url}/${place}`, { ...init, method, signal: AbortSignal.timeout(20_000) });
@@ -368,7 +368,7 @@ async function assertHeld(hosts: readonly Host[], kept: ReadonlyMap<string, stri
   await Promise.all([...gone].map((id, index) => ask(hosts[index % hosts.length]!, 404, `GET /${id}`)));
 }
 
-/** Rejects when it does not become so in time. */
+/** Rejects when the condition does not come true in time. */
 async function until(milliseconds: number, isSo: () => Promise<boolean>): Promise<number> {
   const startMs = performance.now();
   while (!(await isSo())) {

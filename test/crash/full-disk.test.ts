@@ -21,7 +21,7 @@ import { strayChunks } from '../support/store.ts';
 
 const STRANGER = newFingerprint();
 
-/** Takes every byte that is left; the path of the file that has them. */
+/** Takes every byte that is left; gives the path of the file that has them. */
 function fillUp(folder: string): string {
   const path = join(folder, 'filler');
   const descriptor = openSync(path, 'w');
@@ -112,7 +112,7 @@ for (const deletions of [0, 20]) {
     assert.equal(await statusOf(app, '/health'), 200);
     const last = kept.at(-1)!.id;
     assert.equal(await statusOf(app, `/${last}/raw`), 200);
-    // What was deleted meanwhile goes too, though nothing else is deleted.
+    // Content that was deleted meanwhile is removed too, though nothing else is deleted.
     for (let looks = 0; looks < 200 && strayChunks(app.config.databasePath) !== 0; looks += 1) await setTimeout(20);
     assert.equal(strayChunks(app.config.databasePath), 0);
   });
@@ -159,7 +159,7 @@ test('full disk: a command of the operator removes and bans too, beside a servic
   await act(ids[0]!, path);
   assert.equal(await statusOf(app, `/${ids[0]}`), 404);
   assert.equal(existsSync(`${path}-ballast`), false, 'the command gave it up');
-  // The service makes it again, and takes pastes.
+  // The service makes the ballast again, and takes pastes.
   await app.app.cleanup.run('room in reserve');
   assert.ok(existsSync(`${path}-ballast`));
   assert.equal(await post(app, binaryContent(MIB, 3)), 201);

@@ -1,5 +1,5 @@
-// kill -9 before each statement of the transactions that an operator governs by: what it leaves of one command, carried
-// out as the writer thread does. That is as before or as after, whole; and as after once it was acknowledged.
+// kill -9 before each statement of the transactions that an operator governs by. What it leaves of one command, carried
+// out as the writer thread does, is the whole state before or after it; once it was acknowledged, the one after it.
 
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
@@ -51,7 +51,7 @@ const PASTE = {
 };
 const TERMS = { spend: null, duplicates: null, maxStoredBytes: null, maxOwnerBytes: 10_000_000 };
 
-/** Each on the kept database of the newest schema, in which the client's certificate is renewed and that one unused. */
+/** Each runs on the kept database of the newest schema: the client certificate is renewed there, the new one unused. */
 const COMMANDS: Readonly<Record<string, { readonly name: string; readonly params: unknown }>> = {
   'an issuance that spends an invitation': {
     name: 'issueCertificate',
@@ -153,8 +153,8 @@ async function carryOut(t: TestContext, path: string, killAt: number, command: s
 }
 
 /**
- * Carries the command out here, and calls before each statement with its number, prepared or not. What a kill leaves
- * there are the files as they are then: all else is of the process.
+ * Carries the command out here, and calls `before` with the number of each statement, prepared or not, before it runs.
+ * A kill there leaves the files as they are then: everything else is lost with the process.
  */
 function carryOutInSteps(t: TestContext, path: string, command: object, before: (statement: number) => void): number {
   const db = openWriting(path);

@@ -14,10 +14,10 @@ import { fill, inStore } from '../support/databases.ts';
 import { openDesk } from '../support/operator.ts';
 import { storePaste, temporaryFolder } from '../support/store.ts';
 
-/** As many processes at a time: each of them waits for the disk a good part of its life. */
+/** This many processes run at a time: each of them waits for the disk for a good part of its life. */
 const AT_ONCE = 4;
 
-/** More than a restore makes; the test fails when it has not come to its end by then. */
+/** More calls than a restore makes; the test fails when no restore has come to its end by then. */
 const MOST_CALLS = 200;
 
 /** Ends the process, as a power cut would, before the call of that number. */
@@ -63,7 +63,7 @@ function countSound(path: string): number {
 const PASTES_BEFORE = 5;
 const PASTES_IN_BACKUP = 4;
 
-/** A server was killed here: part of what it stored is in the log alone. */
+/** A folder as a killed server leaves it, with part of what it stored in the log alone, and a backup. */
 async function makeScene(t: TestContext) {
   const { folder, databasePath, pasted } = openDesk(t);
   const backup = join(folder, 'copy.db');

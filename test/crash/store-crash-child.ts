@@ -3,7 +3,7 @@
 // killed:
 //   created ID SIZE    the paste is stored
 //   burning ID         its burning has been asked for, and may or may not come about
-//   burned ID          it has
+//   burned ID          it has been burned
 
 import { randomInt } from 'node:crypto';
 import { once } from 'node:events';

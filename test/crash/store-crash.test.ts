@@ -24,7 +24,7 @@ const MAX_LIFE_MS = 120;
 interface Acknowledged {
   /** Sizes by id. */
   readonly created: Map<string, number>;
-  /** Asked to be burned, without an answer: may be there or not. */
+  /** Burning was asked for, without an answer: the paste may be there or not. */
   readonly burning: Set<string>;
   readonly burned: Set<string>;
 }
@@ -32,7 +32,7 @@ interface Acknowledged {
 /** Starts loading at once; writes when it is sent a line. */
 function startChild(t: TestContext): ChildProcess {
   const program = fileURLToPath(new URL('./store-crash-child.ts', import.meta.url));
-  // With the same options it loads what this process does, which is built.
+  // With the options of this process the child loads what this process does, which is built.
   const child = spawn(process.execPath, [...process.execArgv, program], { stdio: ['pipe', 'pipe', 'inherit'] });
   t.after(() => child.kill('SIGKILL'));
   return child;
@@ -91,12 +91,12 @@ test('kill -9 while writing: nothing stored is lost, nothing burned returns, not
   let child = startChild(t);
   for (let round = 0; round < ROUNDS; round += 1) {
     const running = child;
-    // The next one loads while this one writes.
+    // The next child loads while this one writes.
     child = startChild(t);
     const before = acknowledged.created.size;
     note(await runAndKill(running, path, round), acknowledged);
     assert.ok(acknowledged.created.size > before, 'the round has stored something');
-    // A Map keeps the order of insertion. In the end everything is compared once more.
+    // A Map keeps the order of insertion, so these are the round's own. The last round compares everything once more.
     const whole = [...acknowledged.created.keys()].slice(round === ROUNDS - 1 ? 0 : before);
 
     const store = await openStore({ path, clock: movableClock(), log: () => {} });

@@ -19,17 +19,17 @@ import { placeVector } from '../vectors/schema-vectors.ts';
 
 const NEVER = -1;
 
-/** So many processes are killed, all at a time. */
+/** This many processes are killed, all at the same time. */
 const AT_ONCE = 4;
 
 const RANDOM_KILLS = 10;
 
-/** Indexes of so many rows take a moment to make. */
+/** The indexes of this many rows take a moment to make. */
 const MANY_PASTES = 20_000;
 
 /**
- * Opens the database, and kills itself before the statement of that number; says `migrating` before the first
- * transaction, and how many milliseconds it took from there when it gets to the end.
+ * The program opens the database, and kills itself before the statement of that number. It says `migrating` before the
+ * first transaction and, when it gets to the end, how many milliseconds it took from there.
  */
 function programOf(): string {
   const database = pathToFileURL(join(dirname(builtMain()), 'store', 'database.js'));
@@ -57,7 +57,7 @@ function programOf(): string {
 }
 
 interface Opening {
-  /** Resolves when it has begun its first transaction. */
+  /** Resolves when the process begins its first transaction, or ends. */
   readonly migrating: Promise<unknown>;
   kill(): void;
   /** Whether it was killed, and all that it said. */
@@ -107,7 +107,7 @@ function tablesOf(db: DatabaseSync): Table[] {
     ORDER BY schema.name`).all() as unknown as Table[];
 }
 
-/** What a killed opening has left: of one of the versions, whole, and then as if nothing had happened. */
+/** What a killed opening leaves is whole and of one of the versions; opened again, it is as if nothing had happened. */
 function assertUpgrades(path: string, before: ReturnType<typeof contentOf>, from: number): number {
   const version = fileBytes(path) === 0 ? 0 : Number(selectValue(path, 'PRAGMA user_version'));
   assert.ok(version >= from && version <= MIGRATIONS.length, `schema ${version}`);
@@ -135,8 +135,8 @@ function copyDatabase(from: string, to: string): void {
 }
 
 /**
- * Opens the database here, and calls before each statement with its number. What a kill leaves there are the files as
- * they are then: all else is of the process.
+ * Opens the database here, and calls `before` with the number of each statement before it runs. A kill there leaves the
+ * files as they are then: everything else is lost with the process.
  */
 function openInSteps(t: TestContext, path: string, before: (statement: number) => void): number {
   const { exec } = DatabaseSync.prototype;
@@ -151,7 +151,7 @@ function openInSteps(t: TestContext, path: string, before: (statement: number) =
   return statements;
 }
 
-/** Goes on from what a kill leaves before the first statement, the second ... and does kill a process before some. */
+/** Opens what a kill leaves before the first statement, the second ... and does kill a process before some of them. */
 async function killAtEach(t: TestContext, from: number): Promise<void> {
   const folder = temporaryFolder(t);
   const [model, path] = [join(folder, 'model.db'), join(folder, 'pasted.db')];

@@ -22,7 +22,7 @@ import { ROOT } from '../support/source.ts';
 const RUNTIME = '/usr/lib/pasted-runtime/bin/node';
 
 let made: string | undefined;
-// At the top level: inside a test it would come after that test.
+// At the top level, because inside a test `after` would run at the end of that test.
 after(() => {
   if (made !== undefined) rmSync(made, { recursive: true });
 });
@@ -31,7 +31,7 @@ after(() => {
 async function theRelease(t: TestContext): Promise<string | undefined> {
   if (!isInstalled(t, 'dpkg-deb')) return undefined;
   if (made === undefined) {
-    // Where the pinned Node is not kept yet it is fetched here: a release that a test makes may not take as long.
+    // Fetches the pinned Node here if it is not kept yet: a release that a test makes may not take as long.
     await (await runtimes()).releasedRuntime();
     made = mkdtempSync(join(tmpdir(), 'pasted-packages-'));
     makeRelease(made, { words: ['--runtime'] });
@@ -71,7 +71,7 @@ test('pasted-runtime: a program that is not as it was released is not handed out
   copySource(source);
   const [version] = (await runtimes()).pinnedVersions;
   const kept = join(source, '.runtime', `node-${version}-${process.platform}-${process.arch}`, 'bin', 'node');
-  // Whatever took the place of what was verified when it was fetched.
+  // Something else is now in the place of what was verified when it was fetched.
   cpSync('/bin/true', kept);
   const { status, stderr } = tryRelease(join(folder, 'out'), { source, words: ['--runtime'] });
   assert.deepEqual([status, stderr], [
@@ -143,7 +143,7 @@ for (const [name, system] of [['Debian 12', BOOTABLE], ['Debian 13', { suite: 't
     assert.notEqual(shell('command -v node').status, 0, 'it is for nothing else');
 
     await serves(root, RUNTIME);
-    // Whoever has a Node of their own may remove the package again.
+    // An operator with another Node may remove the package again.
     cpSync(join(root.folder, RUNTIME), join(root.folder, 'usr/bin/node'));
     assert.equal(shell('dpkg --remove --force-depends pasted-runtime').status, 0);
     await serves(root, '/usr/bin/node');
@@ -235,7 +235,7 @@ test('Debian 12 after a start: systemd runs the service as its unit says, on the
     cpSync(litestream, join(bare.root.folder, 'usr/bin/litestream'));
     const [[, ...lines] = []] = blocksUnder('Set up', {}, deployed('README.md'));
     done(['set -e', ...lines.slice(0, -1)].join('\n'));
-    // As timeout(1) runs it: whatever does not come fails the test.
+    // Under timeout(1), whatever does not come fails the test.
     const soon = (line: string): string => done(`timeout 60 sh -c 'until ${line}; do sleep 0.2; done'`);
     soon('pastedctl check | grep "^ok replica: "');
     done('systemctl reload pasted.service');
@@ -262,7 +262,7 @@ test('Debian 12 after a start: systemd runs the service as its unit says, on the
   });
 });
 
-/** Started as the unit says, it runs on that Node, and keeps a paste. */
+/** The service, started as the unit says, runs on that Node and keeps a paste. */
 async function serves(root: DebianRoot, node: string): Promise<void> {
   const { child, url } = await startService(root);
   assert.equal(readlinkSync(`/proc/${child.pid}/exe`), join(root.folder, node));

@@ -25,7 +25,7 @@ type Words = Record<string, string>;
 
 const deployed = (name: string): string => readFileSync(join(FOLDER, name), 'utf8');
 
-/** As /etc/pasted/node has them. */
+/** Makes the files that /etc/pasted/node has. */
 function makeCredentials(folder: string, password: string): void {
   const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];
   openssl(folder, 'req', '-x509', ...key, '-keyout', 'ca.key', '-subj', '/CN=nodes', '-days', '2', '-out', 'ca.crt');
@@ -40,7 +40,7 @@ function commandOf(unit: string, variables: Readonly<Record<string, string>>): s
   return line.replaceAll(/\$\{(\w+)\}/g, (_, name: string) => variables[name] ?? assert.fail(name)).split(' ');
 }
 
-/** Three nodes on loopback, by ports of their own where hosts have addresses of their own. */
+/** Three nodes on loopback: each has ports of its own where a host would have an address of its own. */
 async function startNodes(t: TestContext, folder: string): Promise<string[]> {
   const ports = await freePorts(6);
   const peers = ports.slice(3).map((port) => `127.0.0.1:${port}`);
@@ -70,7 +70,7 @@ test('cluster: the nodes of the unit and a service with the drop-in find each ot
   const folder = temporaryFolder(t);
   makeCredentials(folder, 'hunter2');
   const nodes = await startNodes(t, folder);
-  // As README.md has them written into pasted.env.
+  // The settings that README.md puts into pasted.env.
   const [, settings = ''] = /```ini\n(.*?)```/s.exec(deployed('README.md')) ?? [];
   const caPath = join(folder, 'ca.crt');
   const environment = {
@@ -86,7 +86,7 @@ test('cluster: the nodes of the unit and a service with the drop-in find each ot
   }
   assert.match(check({ SERVICE_DB_PASSWORD: 'wrong' }).stdout, /^fail nodes: .*SERVICE_DB_PASSWORD/m);
   assert.match(check({ SERVICE_DB_CA: '' }).stdout, /^fail nodes: .*SERVICE_DB_CA/m);
-  // With --permission, as the unit starts it, and what the drop-in permits besides.
+  // The unit starts the service with --permission; it needs what the drop-in permits besides.
   const [, nodeOptions = ''] = /^Environment=NODE_OPTIONS=(.*)$/m.exec(deployed('nodes.conf')) ?? [];
   const permitted = { NODE_OPTIONS: nodeOptions.replace('/etc/pasted/node/ca.crt', caPath) };
   const how = startedAs('pasted.service', temporaryFolder(t));

@@ -33,7 +33,7 @@ async function cloneSource(folder: string): Promise<string> {
   return source;
 }
 
-/** The name of the archive of files in a new release; undefined where the network has no Debian. */
+/** The name of the archive of files in a new release; undefined where Debian cannot be reached. */
 function filesFor(t: TestContext, source: string, folder: string): string | undefined {
   const { status, stdout, stderr } = tryRelease(folder, { source, words: ['--container'] });
   if (isUnreachable(stderr)) {
@@ -44,7 +44,7 @@ function filesFor(t: TestContext, source: string, folder: string): string | unde
   return / (pasted-rootfs_\S+)$/m.exec(stdout)?.[1] ?? assert.fail(stdout);
 }
 
-/** Its id, which is the digest of all that it is. */
+/** Builds the image; gives its id, which is the digest of all that it is. */
 function build({ podman }: Containers, context: string, archive: string, ...options: string[]): string {
   const named = ['--build-arg', `ROOTFS=${archive}`, '-f', FILE, ...options];
   const { status, stdout, output } = podman('build', '--quiet', '--no-cache', '--timestamp', '0', ...named, context);
@@ -138,7 +138,7 @@ async function runs(t: TestContext, host: Containers, image: string): Promise<vo
     await running.said(/"listening"/);
     return running;
   };
-  /** A script of node's own beside the service. */
+  /** Runs a script in another node beside the service. */
   const inside = (script: string) => host.podman('exec', 'pasted', '/usr/bin/node', '-e', script);
   let running = await start();
   let raw = '';

@@ -135,7 +135,7 @@ test('pk12util: NSS imports the certificate together with its key', (t) => {
 test('keytool: Java lists a key entry with its chain', (t) => {
   if (!isInstalled(t, 'keytool')) return;
   const folder = writeBundles(t);
-  // Java takes seconds for 300 000 iterations, which the programs above have opened.
+  // Java takes seconds for 300 000 iterations; the programs above have opened that bundle.
   for (const { name, password } of BUNDLES.filter(({ iterations }) => iterations === 2048)) {
     const store = ['-storetype', 'PKCS12', '-keystore', `${name}.p12`, '-storepass', password];
     const { status, output } = run('keytool', ['-list', '-v', ...store], folder);

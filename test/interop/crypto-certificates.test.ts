@@ -40,7 +40,7 @@ async function writeCrl(folder: string, name: string, revoked: readonly RevokedC
   writeFileSync(join(folder, `${name}.crl.pem`), encodePem('X509 CRL', crl));
 }
 
-/** openssl's colons and upper case. */
+/** The digits as openssl prints them: in upper case, with colons. */
 function colons(digits: string): string {
   return (digits.toUpperCase().match(/../g) ?? []).join(':');
 }
@@ -209,7 +209,7 @@ test('certtool --verify: GnuTLS verifies a client certificate, and refuses a rev
   assert.match(verify('named').output, /revoked/);
 });
 
-/** The authority once more under the same name and key, and a client that it issued since: renewed.crt and later.crt. */
+/** The authority renewed, with the same name and key, and a client that it issued since: renewed.crt and later.crt. */
 async function writeRenewed(folder: string): Promise<void> {
   const validity = validityFrom(NOW, 36_500);
   const certificate = await renewAuthorityCertificate({ serial: makeSerial(randomBytes), validity }, authority);

@@ -141,7 +141,7 @@ test('Debian package: installs, serves, upgrades, is removed and purged', async 
   });
 });
 
-/** In the place of systemd-run: keeps its words, is interrupted with its caller, and ends as the command would. */
+/** Stands in for systemd-run: keeps its words, interrupts its caller, and ends as the command would. */
 const SYSTEMD_RUN = `#!/bin/sh
 printf '%s\\0' "$@" >/words
 kill -INT $PPID
@@ -195,7 +195,7 @@ test('pastedctl: a signal that it gets ends the command', async (t) => {
   const packages = thePackages();
   assert.equal(root.dpkg('-i', packages.nodejs, packages.pasted).status, 0);
   root.standIn('id', '#!/bin/sh\necho 0\n');
-  // It runs until systemd is told to stop it.
+  // The command runs until systemd is told to stop it.
   root.standIn('systemd-run', '#!/bin/sh\n: >/runs\nwhile [ ! -e /stopped ]; do sleep 0.05; done\nexit 143\n');
   root.standIn('systemctl', '#!/bin/sh\n: >/stopped\n');
   const line = '/usr/sbin/pastedctl audit --follow <&- & until [ -e /runs ]; do sleep 0.05; done; kill -TERM $!; wait $!';

@@ -51,7 +51,7 @@ interface Manifest {
   };
 }
 
-/** The documents of the file, each changed text in the place of its own; undefined where the test is skipped. */
+/** The documents of the file, with `to` in the place of `from` if it is given; undefined where the test is skipped. */
 function manifests(t: TestContext, from?: string, to = ''): Manifest[] | undefined {
   if (!isInstalled(t, 'python3')) return undefined;
   const text = readFileSync(FILE, 'utf8');
@@ -169,7 +169,7 @@ test('kubernetes: the service starts with its environment, in folders as it moun
   assert.equal((await fetch(`${main.url}/health`)).status, 200);
   main.child.kill('SIGTERM');
   assert.equal(await main.ended, 0);
-  // The folder of the volume is the group's too; the one of the database is for nobody else.
+  // The group may use the folder of the volume; the folder of the database is for its owner alone.
   const { stdout } = run('stat', ['-c', '%a', join(variables['SERVICE_DB']!, '..'), variables['SERVICE_DB']!], '/');
   assert.equal(stdout, '700\n600\n');
   assert.equal(main.stderr(), '');

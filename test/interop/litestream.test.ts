@@ -32,7 +32,7 @@ async function until<Value>(
   throw new Error(`never happened: ${what}\n${more()}`);
 }
 
-/** Another version is in the way of its settings as none would be. */
+/** Another version counts as missing, since the files are not for it. */
 function hasLitestream(t: TestContext): boolean {
   const missing = litestreamMissing();
   if (missing !== undefined) t.skip(missing);
@@ -48,7 +48,7 @@ function deploy(t: TestContext, change?: (configuration: string) => string) {
     SERVICE_POW_DIFFICULTY: '0', SERVICE_RATE_MAX: '0', SERVICE_LOOKUP_RATE_MAX: '0', SERVICE_DEDUP_MAX: '0',
   };
 
-  /** In a process group of its own, all of which goes with the test. */
+  /** Starts a command in a process group of its own, all of which ends with the test. */
   function begin(command: string, words: readonly string[]) {
     const stdio = ['ignore', 'pipe', 'pipe'] as const;
     const child = spawn(command, words, { cwd: folder, env: environment, detached: true, stdio: [...stdio] });
@@ -82,7 +82,7 @@ function deploy(t: TestContext, change?: (configuration: string) => string) {
       deployment.prepare();
       return begin(program, words);
     },
-    /** LISTEN_PID is the number of Litestream, as under systemd. */
+    /** LISTEN_PID is the process id of Litestream, as under systemd. */
     serveOn: (socketPath: string) => {
       const settings = Object.entries(environment).map(([name, value]) => `--setenv=${name}=${value}`);
       return begin('systemd-socket-activate', ['--listen', socketPath, ...settings, ...replicate]);
@@ -98,7 +98,7 @@ function killGroup(child: ChildProcess): void {
   try {
     process.kill(-child.pid!, 'SIGKILL');
   } catch {
-    // All of it has ended.
+    // The whole group has ended already.
   }
 }
 
@@ -118,12 +118,12 @@ function filesUnder(folder: string): string[] {
     .filter((entry) => entry.isFile()).map((entry) => join(entry.parentPath, entry.name));
 }
 
-/** 0 when it went meanwhile. */
+/** 0 when the file has gone meanwhile. */
 function timeOf(file: string): number {
   return statSync(file, { throwIfNoEntry: false })?.mtimeMs ?? 0;
 }
 
-/** Whether any of the files has any of the marks; one that went meanwhile has none. */
+/** Whether any of the files has any of the marks; a file that has gone meanwhile has none. */
 function holds(files: readonly string[], marks: readonly Buffer[]): boolean {
   return files.some((file) => {
     try {
@@ -150,8 +150,8 @@ test('litestream: what was burned leaves the database, its log, the copies besid
   const log = `${databasePath}-wal`;
   const beside = (): string[] => filesUnder(join(databasePath, '..', '.pasted.db-litestream'));
   const elsewhere = (): string[] => filesUnder(replica);
-  // In the log behind others, so that what is written later begins before it and does not reach it. Litestream must not
-  // begin a new log in between, nor be stopped while writes wait for it.
+  // The paste goes into the log behind others, so that later writes begin before it and do not reach it. Litestream
+  // must not begin a new log in between, nor be stopped while writes wait for it.
   await until('nothing changes any more', () => Date.now() - statSync(log).mtimeMs > 1000);
   child.kill('SIGSTOP');
   for (let number = 0; number < 5; number += 1) await store(url, randomBytes(50_000));
@@ -207,7 +207,7 @@ test('litestream: kills of the service lose nothing, and the loss of the host th
     await until('some are acknowledged', () => acknowledged.length > before + 100);
     if (kill === KILLS) {
       replicatedMs = Date.now();
-      // The first may have been begun before, and has the time of its end.
+      // A file has the time of its end, so the first one may have been begun before.
       const isSince = (file: string): boolean => /\/0\/\w+-\w+\.ltx$/.test(file) && timeOf(file) > replicatedMs;
       await until('that is replicated', () => filesUnder(replica).filter(isSince).length >= 2);
       killGroup(child);
@@ -255,7 +255,7 @@ test('litestream: what systemd hands over and sends reaches the service, which e
   await makeDatabase();
   const socketPath = join(folder, 'http');
   const { child, printed, ended } = serveOn(socketPath);
-  // It says so on standard error, and becomes Litestream when the first client comes.
+  // systemd-socket-activate says so on standard error, and becomes Litestream when the first client comes.
   await printed(/Listening on/);
   const status = await new Promise((resolve, reject) => {
     const options = { socketPath, path: '/health', agent: false, signal: AbortSignal.timeout(PATIENCE_MS) };
@@ -275,7 +275,7 @@ test('litestream: what systemd hands over and sends reaches the service, which e
 
 test('litestream: a replica in a new place has all that was stored, before the start there and after it', async (t) => {
   if (!hasLitestream(t)) return;
-  // The first changes are put together, and gone, after a second or two.
+  // The files of the first changes are merged, and gone, after a second or two.
   const change = (text: string) => text.replace('l0-retention: 1m', 'l0-retention: 1s').replace('interval: 30s', 'interval: 1s');
   const { folder, databasePath, makeDatabase, serve, restore, moveReplica, pasted } = deploy(t, change);
   await makeDatabase();
@@ -309,7 +309,7 @@ test('litestream: after a kill a restore has all, also where a copy of the whole
   await makeDatabase();
   const configuration = join(folder, 'litestream.yml');
   const settings = readFileSync(configuration, 'utf8');
-  /** The last change that a whole file there has. */
+  /** The number of the last change in the complete files there. */
   const newest = (place: string): number => {
     const names = filesUnder(place).map((path) => /-(\w+)\.ltx$/.exec(path)?.[1] ?? '0');
     return Math.max(0, ...names.map((digits) => Number.parseInt(digits, 16)));
@@ -325,7 +325,7 @@ test('litestream: after a kill a restore has all, also where a copy of the whole
   const first = await serveUntil(() => existsSync(changes));
   first.child.kill('SIGTERM');
   await first.ended;
-  // Changes are held up, as by a place that is slow, and copies of the whole are not.
+  // Changes are held up, as by a slow place, and copies of the whole are not.
   writeFileSync(configuration, settings.replace('sync-interval: 250ms', 'sync-interval: 1m')
     .replace('interval: 1h', 'interval: 1s').replace('monitor-interval: 250ms', 'monitor-interval: 50ms'));
   const second = await serveUntil(() => newest(join(replica, 'pasted', 'ltx', '9')) > newest(changes) + 20);

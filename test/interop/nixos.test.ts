@@ -12,7 +12,7 @@ import { ROOT } from '../support/source.ts';
 
 const MODULE = join(ROOT, 'scripts', 'deploy', 'nixos', 'pasted.nix');
 
-/** Of nixpkgs: what NixOS would take from the module, and the lines that make the package. */
+/** What NixOS would take from the module, and the lines that make the package; with stand-ins for nixpkgs. */
 const EVALUATION = `
 { module, config }:
 let
@@ -107,13 +107,13 @@ test('NixOS: the units of a release are enabled as they say themselves, and run 
   const { systemd } = evaluate(t, `{ release = "${folder}/pasted-${VERSION}"; ${node} }`)!.config;
 
   const out = join(folder, 'out');
-  // Without it bash takes a socket as its input for a login from afar, where no other shell started it.
+  // Without --norc, bash takes a socket as its input for a remote login, where no other shell started it.
   const { status, output } = run('env', [`out=${out}`, 'bash', '--norc', '-euc', systemd.packages[0]!.script], folder);
   assert.deepEqual([status, output], [0, '']);
   for (const [name, { wantedBy }] of [
     ['pasted.socket', systemd.sockets['pasted']!], ['pasted.service', systemd.services['pasted']!],
   ] as const) {
-    // NixOS has this one file where others have it.
+    // /bin/sh is the one file that NixOS has where others have it.
     const unit = readFileSync(join(out, 'lib/systemd/system', name), 'utf8').replace('=/bin/sh ', '=sh ');
     assert.deepEqual([`WantedBy=${wantedBy.join()}`], unit.match(/^WantedBy=.*$/m)?.slice(), name);
     const elsewhere = unit.split('\n').filter((line) => /^[A-Z]/.test(line) && /=\/(?:usr|bin)|\/usr\//.test(line));
@@ -122,7 +122,7 @@ test('NixOS: the units of a release are enabled as they say themselves, and run 
   const unit = readFileSync(join(out, 'lib/systemd/system/pasted.service'), 'utf8').replaceAll(/ *\\\n */g, ' ');
   const [, place] = /^ExecSearchPath=(.*)$/m.exec(unit) ?? [];
   const [, script = '', words = ''] = /^ExecStart=\/bin\/sh -c '(.*)' pasted (.*) serve$/m.exec(unit) ?? [];
-  // NixOS sets PATH, so that systemd does not set it to the place above.
+  // NixOS sets PATH, so systemd does not set it to the place in ExecSearchPath.
   assert.deepEqual(systemd.services['pasted']!.path.map((path) => `${path}/bin`), [place]);
   const shell = `PATH=${place}; ${script.replaceAll('$$', '$')}`;
   // With an empty environment, as a service has it: npm run coverage sets NODE_OPTIONS to a file that it may not read.

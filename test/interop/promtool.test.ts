@@ -8,7 +8,7 @@ import { createMetrics } from '../../src/ops/metrics.ts';
 import { GAUGE_READERS } from '../support/metrics.ts';
 import { isInstalled } from '../support/programs.ts';
 
-/** Everything that it says, on both streams, and how it ended. */
+/** Everything that promtool says, on both streams, and how it ended. */
 function check(text: string): { status: number | null; output: string } {
   const options = { input: text, encoding: 'utf8', timeout: 30_000 } as const;
   const { status, stdout, stderr, error } = spawnSync('promtool', ['check', 'metrics'], options);

@@ -11,7 +11,7 @@ import {
 
 async function startCaddy(t: TestContext, { app, folder, httpPort, httpsPort }: Site): Promise<RunningProxy> {
   const config = deployed('Caddyfile', [
-    // No certificate is asked of a public CA here, and nothing is sent on from one port to another.
+    // Caddy asks no public CA for a certificate here, and sends nothing on from one port to another.
     [/admin off/, 'admin off\n\tauto_https off\n\tdefault_bind 127.0.0.1'],
     [/\/etc\/pasted/g, folder],
     [/to 127\.0\.0\.1:8080/, `to 127.0.0.1:${app.port}`],
@@ -20,7 +20,7 @@ async function startCaddy(t: TestContext, { app, folder, httpPort, httpsPort }: 
     [/^\s*tls \{/m, `  tls ${join(folder, 'server.crt')} ${join(folder, 'server.key')} {`],
   ]);
   writeFiles(folder, { Caddyfile: config });
-  // It keeps a copy of its configuration.
+  // Caddy keeps a copy of its configuration.
   const environment = { PASTED_PROXY_SECRET: PROXY_SECRET, XDG_CONFIG_HOME: folder, XDG_DATA_HOME: folder };
   const command = ['caddy', 'run', '--adapter', 'caddyfile', '--config', join(folder, 'Caddyfile')];
   return startProxy(t, command, { isServing: /serving initial configuration/, environment });

@@ -13,7 +13,7 @@ import {
 async function startHaproxy(t: TestContext, site: Site, changes: Replacements = []): Promise<RunningProxy> {
   const { app, folder, httpPort, httpsPort } = site;
   const config = deployed('haproxy.cfg', [
-    // What only root may, and what only a host has.
+    // Removes what only root may do, and what only a host has.
     [/^ +(?:user|group|chroot) .*\n/gm, ''],
     [/log \/dev\/log local0/, 'log stderr format raw local0'],
     [/\/etc\/pasted/g, folder],

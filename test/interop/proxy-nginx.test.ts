@@ -26,7 +26,7 @@ async function startNginx(t: TestContext, site: Site, changes: Replacements = []
     [/^user .*;$/m, ''],
     [/\/run\/nginx\.pid/, join(folder, 'nginx.pid')],
     [/error_log .* crit;/, 'error_log stderr notice;'],
-    // Of requests as deployed; of its processes all, which say when it serves.
+    // Errors of requests are logged as deployed; of its processes all are, since those say when nginx serves.
     [/^http \{$/m, `http { ${paths} error_log ${log} crit;`],
     [/\/etc\/pasted/g, folder],
     [/\/etc\/letsencrypt\/\S*fullchain\.pem/, join(folder, 'server.crt')],
@@ -75,7 +75,7 @@ test('nginx: with the SHA-1 alone, a rewritten signature is untrusted until the 
 test('nginx: who sends half a head holds no connection for long, on either port', async (t) => {
   for (const program of ['nginx', 'openssl']) if (!isInstalled(t, program)) return;
   const site = await prepareSite(t);
-  // Sooner than as deployed, and still not by nginx's default, which is longer than anything waits for here.
+  // Sooner than as deployed, but still by this setting: nginx's default is longer than anything waits for here.
   await startNginx(t, site, [[/client_header_timeout 10s;/, 'client_header_timeout 1s;']]);
   const plain = await openRaw(t, site.httpPort);
   plain.send('GET /health HTTP/1.1\r\nX-Half');
@@ -104,7 +104,7 @@ test('nginx with passwords: who sends half a head holds no connection for long, 
   writeFiles(folder, {
     'pasted.conf': config,
     'proxy-secret.conf': `proxy_set_header X-Proxy-Secret "${PROXY_SECRET}";`,
-    // As Debian's, whose own site is the first on port 80.
+    // Like Debian's, where Debian's own site is the first on port 80.
     'nginx.conf': `pid ${folder}/pid; events {} http { ${paths} access_log off; include ${folder}/pasted.conf;
       server { listen 127.0.0.1:${httpPort} default_server; } }`,
   });

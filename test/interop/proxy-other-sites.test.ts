@@ -59,7 +59,7 @@ test('nginx: beside other sites, as the head of its file says, no path of a past
   writeFiles(folder, {
     'proxy-secret.conf': 'proxy_set_header X-Proxy-Secret "a secret";',
     'pasted.conf': [...others, server.replace('{', `{\n${moved.join('\n')}\n`)].join('\n'),
-    // As Debian's.
+    // Like Debian's nginx.conf.
     'nginx.conf': `
       pid ${folder}/nginx.pid;
       error_log ${logs}/others-error.log;
@@ -91,7 +91,7 @@ test('Apache: beside other sites, as the head of its file says, no path of a pas
   writeFiles(folder, {
     'proxy-secret.conf': 'RequestHeader set X-Proxy-Secret "a secret"',
     'pasted.conf': site.replace('\n</', `\n${moved.replace(/^SSLSessionCache .*$/m, '')}\n${more}\n</`),
-    // As Debian's, with its conf-enabled/other-vhosts-access-log.conf.
+    // Like Debian's, with its conf-enabled/other-vhosts-access-log.conf.
     'apache.conf': `
       ServerRoot /usr/lib/apache2
       ${config.match(/^LoadModule .*$/gm)!.join('\n')}

@@ -15,7 +15,7 @@ import { furnish, type Host } from '../support/server-host.ts';
 const SITE = 'paste.example';
 const LIVE = `/etc/letsencrypt/live/${SITE}`;
 
-/** What Debian's nginx comes with, as far as it counts here. */
+/** As much of Debian's nginx.conf as counts here. */
 const NGINX_CONF = 'user www-data;\nevents {}\nhttp {\n  include /etc/nginx/conf.d/*.conf;\n}\n';
 
 interface Server {
@@ -23,7 +23,7 @@ interface Server {
   readonly host: Host;
 }
 
-/** The package installed, certbot's certificate, and nginx beside it, whose stand-in only writes down its calls. */
+/** Installs the package, with certbot's certificate and nginx beside it; its stand-in only writes down its calls. */
 function prepareServer(t: TestContext, ...programs: readonly string[]): Server | undefined {
   const furnished = furnish(t, 'nginx', 'mkdir', ...programs);
   if (furnished === undefined) return undefined;
@@ -130,7 +130,7 @@ test('README: a family by password, as printed', async (t) => {
   const { root, host } = server;
   const comment = '# Each of the family, on their machines, with the password in place of PASSWORD:';
   const { ofRoot } = parts(examples()[2]!, comment);
-  // openssl asks on the terminal, twice; without one it reads the lines here.
+  // openssl asks on the terminal, twice; without a terminal it reads the lines that it is given here.
   const asked = ofRoot.map((line) => line.replace('$(openssl', '$(printf "our-word\\nour-word\\n" | openssl'));
   assert.notDeepEqual(asked, ofRoot);
   host.shell(...asked);

@@ -14,7 +14,7 @@ function modeOf(path: string): number {
   return statSync(path).mode & 0o777;
 }
 
-/** How the lines of `pastedctl check` begin that are not ok. */
+/** The beginnings of the lines of `pastedctl check` that are not ok. */
 function doubtsIn(checked: string): string[] {
   return checked.split('\n').filter((line) => !/^(?:ok .*)?$/.test(line)).map((line) => line.slice(0, 42));
 }
@@ -38,7 +38,7 @@ test('README: a server in five minutes, a proxy, and looking after it, as printe
     const [apt, passphrase = '', restart = '', admin = '', check = '', ask = '', ...more] = install;
     assert.deepEqual(more, []);
     const { pasted, nodejs } = thePackages();
-    // interop/bare-debian.test.ts has apt do it.
+    // dpkg installs the packages here; interop/bare-debian.test.ts has apt do it.
     assert.equal(apt, 'apt install ./pasted_*.deb ./pasted-runtime_*.deb');
     assert.equal(root.dpkg('-i', nodejs, pasted).status, 0);
     root.calls();
@@ -117,7 +117,7 @@ test('tarball: is installed by the lines at the head of either unit', (t) => {
   const { root, host } = furnished;
   const unpacked = run('tar', ['-xzf', thePackages().tarball, '-C', root.folder], '/');
   assert.equal(unpacked.status, 0, unpacked.output);
-  // Every host with systemd has the first, and systemd makes the second.
+  // Every host with systemd has the first of these folders, and systemd makes the second.
   mkdirSync(host.path('etc/systemd/system'), { recursive: true });
   mkdirSync(host.path('var/lib/pasted'), { recursive: true, mode: 0o700 });
   for (const units of [['pasted.socket', 'pasted.service'], ['pasted-tcp.service']]) {

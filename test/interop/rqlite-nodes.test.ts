@@ -25,7 +25,7 @@ const SCHEMA = [
 ];
 
 interface Answered {
-  /** Of all statements: what is said of one alone stands in its result. */
+  /** The error of the request as a whole: the error of a single statement stands in its result. */
   readonly error?: string;
   readonly results: readonly {
     readonly error?: string;
@@ -75,7 +75,7 @@ test('rqlite: after kill -9 of the leader another leads, with all that was ackno
 });
 
 test('rqlite: without a majority nothing exact is read or written, and with it everything is again', async (t) => {
-  // The write comes while the leader does not know yet, for which a busy machine has a second here.
+  // The write must come while the leader does not know yet that it is alone; a busy machine has a second for that here.
   const started = await nodesWithTables(t, { flags: ['-raft-leader-lease-timeout', '1s'] });
   if (started === undefined) return;
   const { leader, others } = started;
@@ -90,7 +90,7 @@ test('rqlite: without a majority nothing exact is read or written, and with it e
     ['/db/backup', undefined],
   ] as const) {
     const { status, body: said } = await leader.ask(path, body);
-    // 8.43 says 500 of some.
+    // rqlite 8.43 answers some of these with 500.
     assert.ok([500, 503].includes(status) && said.includes('leader not found'), `${path}: ${status} ${said}`);
   }
   assert.notEqual((await leader.ask('/readyz')).status, 200);
@@ -182,7 +182,7 @@ test('rqlite: rows keep their numbers when free space is cleared, by which a nod
   const [before, free] = await numbers();
   assert.ok(Number(free) > 100);
   assert.equal(before, JSON.stringify(Array.from({ length: 20 }, (_, index) => 31 + index)));
-  // As by -auto-vacuum-int.
+  // The flag -auto-vacuum-int has rqlite do this.
   assert.equal(answered(await leader.ask('/db/execute', ['VACUUM'])).results[0]?.error, undefined);
   assert.deepEqual(await numbers(), [before, 0]);
 });

@@ -1,5 +1,5 @@
-// The certificate that `pasted tls self-signed` makes, as the clients take it that it is for: each is given the
-// certificate as what it trusts, and must then trust the server, and no other name.
+// The certificate that `pasted tls self-signed` makes, in the clients that it is for: each is told to trust the
+// certificate, and must then trust the server by its names and by no other name.
 
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -19,7 +19,7 @@ async function writeCertificate(t: TestContext): Promise<{ folder: string; cert:
   return { folder, cert, key };
 }
 
-/** A server with it, and what a program says when it is sent there: its status and its output. */
+/** A server with that certificate; `ask` runs a program against it, and gives its status and output. */
 async function serve(t: TestContext) {
   const { folder, cert, key } = await writeCertificate(t);
   const server = createServer({ cert, key }, (_request, response) => response.setHeader('Connection', 'close').end('well'));

@@ -17,7 +17,7 @@ import { directivesOf, execStartOf, startedAs, UNITS_FOLDER as FOLDER } from '..
 const FILES = readdirSync(FOLDER).filter((file) => /\.(?:service|socket|conf)$/.test(file)).sort();
 const SERVICES = ['pasted.service', 'pasted-tcp.service'] as const;
 
-/** In tenths, as --threshold counts: "0.2" is printed of 2. */
+/** In tenths, as --threshold counts: 2 is printed as "0.2". */
 const MOST_EXPOSED = { 'pasted.service': 2, 'pasted-tcp.service': 11 } as const;
 
 function linesOf(file: string): string[] {
@@ -30,7 +30,7 @@ function unitsIn(folder: string): string {
 }
 
 test('systemd units: every line has its reason above it', () => {
-  // What names the unit, and where it is enabled, speaks for itself.
+  // Lines that name the unit, and say where it is enabled, speak for themselves.
   const plain = /^(?:Description|Documentation|WantedBy)=/;
   for (const file of FILES) {
     const lines = linesOf(file);
@@ -100,7 +100,7 @@ test('systemd units: wait for the clock where the host does, since what has expi
   for (const unit of SERVICES) {
     const lines = directivesOf(unit);
     assert.ok(lines.includes('After=time-set.target time-sync.target'), unit);
-    // Nothing is pulled in: where nobody waits for the clock, nothing is held up.
+    // The unit pulls neither target in: where nobody waits for the clock, nothing is held up.
     assert.deepEqual(lines.filter((line) => /^(?:Wants|Requires|BindsTo)=.*time-/.test(line)), [], unit);
   }
 });
@@ -165,7 +165,7 @@ test('systemd units: node takes the options of ExecStart, and the service runs w
 test('pastedctl: a command has of the service all that decides whose files, secrets and settings it uses', () => {
   const script = linesOf('pastedctl').map((line) => line.trim().replace(/ \\$/, ''));
   const properties = script.flatMap((line) => /^--property='?(.*?)'?$/.exec(line)?.[1] ?? []);
-  // What is written for a while, such as the copy of a cluster's database, goes where it may.
+  // What the command writes for a while, such as the copy of a cluster's database, goes where it may write.
   const own = properties.filter((property) => /^(?:ReadOnlyPaths|Environment=TMPDIR)=/.test(property));
   assert.deepEqual(own, ['Environment=TMPDIR=/var/lib/pasted', 'ReadOnlyPaths=/tmp /var/tmp']);
   const shared = properties.filter((property) => !own.includes(property));
@@ -174,7 +174,7 @@ test('pastedctl: a command has of the service all that decides whose files, secr
     const directives = directivesOf(unit);
     assert.deepEqual(shared.filter((property) => !directives.includes(property)), [], unit);
     assert.deepEqual(directives.filter((line) => deciding.test(line) && !shared.includes(line)), [], unit);
-    // Of node's options it has those that are no permissions.
+    // Of node's options the command has all but the permissions.
     const { options } = execStartOf(unit);
     const common = options.filter((option) => !/^--(?:permission$|allow-|disable-warning=)/.test(option));
     assert.equal(common.length, 4);
@@ -189,7 +189,7 @@ test('pastedctl: a command has of the service all that decides whose files, secr
 
 test('pastedctl: words behind the command, such as the id of a paste, reach the command and no log', (t) => {
   const folder = temporaryFolder(t);
-  // Of a host with systemd, as far as the script looks.
+  // Looks to the script like a host with systemd.
   const script = readFileSync(join(FOLDER, 'pastedctl'), 'utf8').replace('-d /run/systemd/system', '-d /');
   const standIns = { id: 'echo 0', 'systemd-run': 'printf "%s\\n" "$@"', pastedctl: script.replace(/^#!.*\n/, '') };
   for (const [name, lines] of Object.entries(standIns)) {
@@ -227,7 +227,7 @@ test('systemd-socket-activate: the service serves on the socket that it is hande
     activate.kill('SIGKILL');
     await ended;
   });
-  // It says so on standard error, and becomes the service when the first client comes.
+  // systemd-socket-activate says so on standard error, and becomes the service when the first client comes.
   await once(activate.stderr, 'data');
   let log = '';
   activate.stdout.setEncoding('utf8').on('data', (text) => (log += text));

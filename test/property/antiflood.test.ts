@@ -5,7 +5,7 @@ import test from 'node:test';
 import { antifloodOf, type AntifloodOptions, freshToken } from '../support/antiflood.ts';
 import { forSeeds, type Seeded } from '../support/seeded.ts';
 
-/** One millisecond after the other: what leaves the window, then what falls, then what is recorded. */
+/** In each millisecond, requests leave the window, then the level falls, then requests are recorded. */
 class Model {
   #level = 0;
   #calmSinceMs: number | undefined = undefined;

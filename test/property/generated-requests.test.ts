@@ -47,7 +47,7 @@ test('generated requests: answers are well-formed and named, others\' pastes unh
   assert.deepEqual(findings, []);
   await unharmed();
   assert.deepEqual(app.logged.filter(({ level }) => level === 'error'), []);
-  // What the requests reach: without that, nothing would be tried.
+  // The requests must reach each of these answers, or they would try nothing.
   for (const status of [200, 201, 204, 400, 401, 403, 404, 405, 413, 415, 417, 431, 501]) {
     assert.ok((statuses[status] ?? 0) > 0, `no ${status} among ${JSON.stringify(statuses)}`);
   }

@@ -1,5 +1,5 @@
-// The incremental JSON reader against JSON.parse: the same documents accepted and refused but for the differences it
-// states, and the same bytes, however the document is cut.
+// The incremental JSON reader against JSON.parse: it accepts and refuses the same documents, except for the differences
+// that it states, and gives the same bytes, however the document is cut.
 
 import assert from 'node:assert/strict';
 import { isUtf8 } from 'node:buffer';
@@ -23,7 +23,7 @@ const MUTATIONS = [
   '"', '\\', '{', '}', '[', ']', ',', ':', '0', '-', '.', 'e', 'u', 't', ' ', '\n', '\u0001', '\ud83d', '\u00e9',
 ];
 
-/** What the reader is to do, found by the whole-document parser; undefined for a refusal. */
+/** What the reader must give, found by the parser of whole documents; undefined for a refusal. */
 function expected(document: Uint8Array): Buffer | undefined {
   if (!isUtf8(document)) return undefined;
   const text = Buffer.from(document).toString();

@@ -56,7 +56,7 @@ test('SlidingWindow: no window holds more than the maximum, and none that could 
     const max = random.between(1, 8);
     const limit = new SlidingWindow({ windowMs, maxKeys: 10, cleanupThreshold: 0.8 });
     const allowedMs: number[] = [];
-    // An adversary who asks at every moment, several times, and gets all that can be had.
+    // An adversary who asks several times at every moment, and gets all that is allowed.
     for (let nowMs = 0; nowMs < 10 * windowMs; nowMs += 1) {
       for (let attempt = random.below(max + 2); attempt > 0; attempt -= 1) {
         const inWindow = allowedMs.filter((stampMs) => stampMs > nowMs - windowMs).length;
@@ -96,7 +96,7 @@ test('SlidingWindow: more keys than are remembered stay within the bound, and th
   });
 });
 
-/** Those that have run out go first; that they may be forgotten earlier makes no difference to any answer. */
+/** Keys that have run out go first. Whether those are forgotten earlier makes no difference to any answer. */
 function makeRoom(model: Map<string, number[]>, maxKeys: number, windowMs: number, nowMs: number): void {
   for (const [key, stampsMs] of model) {
     if (stampsMs.every((stampMs) => nowMs - stampMs >= windowMs)) model.delete(key);

@@ -1,5 +1,5 @@
-// The incremental UTF-8 check against the runtime's own check of the whole, with every kind of damage and every kind
-// of cut.
+// The incremental UTF-8 check against the runtime's check of whole texts, with every kind of damage and every kind of
+// cut.
 
 import assert from 'node:assert/strict';
 import { isUtf8 } from 'node:buffer';

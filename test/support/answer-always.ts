@@ -1,4 +1,4 @@
-// A server that is no paste service, for clients that must notice.
+// A server that is not a paste service: clients must notice that.
 
 import { once } from 'node:events';
 import { createServer } from 'node:http';

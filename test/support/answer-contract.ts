@@ -17,7 +17,7 @@ const COMMON_HEADERS: Readonly<Record<string, string>> = {
 
 export const UUID_V4 = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/;
 
-/** Every common header and a request id, of an answer as fetch gives it, which joins what is there several times: a value is not the same then. */
+/** Every common header, and a request id. fetch joins the values of a repeated header, so a repeated one fails too. */
 export function assertCommonHeaders(headers: Headers): void {
   for (const [name, value] of Object.entries(COMMON_HEADERS)) assert.equal(headers.get(name), value);
   assert.match(headers.get('x-request-id') ?? '', /^[A-Za-z0-9._:/+=@-]{1,128}$/);
@@ -33,7 +33,7 @@ export function assertContract(answer: RawAnswer): void {
   assert.match(answer.header('date'), / GMT$/);
 }
 
-/** The same, of an error with a body that says this. */
+/** The same for a refusal, whose body names this error. */
 export function assertRefused(answer: RawAnswer, status: number, error: string): Record<string, unknown> {
   assert.equal(answer.status, status, answer.body.toString());
   assertContract(answer);

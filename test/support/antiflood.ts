@@ -1,5 +1,5 @@
-// Anti-flood for tests: its settings under short names, and tokens, of which it looks at nothing but which is which and
-// when each expires.
+// Anti-flood for tests: its settings under short names, and tokens. Of a token it looks only at the nonce and at when
+// it expires.
 
 import { Antiflood, type ShownToken } from '../../src/limits/windows.ts';
 import { testConfig } from './test-config.ts';
@@ -29,7 +29,7 @@ export function antifloodOf(options: AntifloodOptions): Antiflood {
 
 let made = 0;
 
-/** Another one each time, issued later than all before. */
+/** A new token each time, issued later than all before it. */
 export function freshToken(): ShownToken {
   made += 1;
   return { nonce: String(made), expiresAt: made };

@@ -31,7 +31,7 @@ export interface RunningApp {
   store(content: string | Uint8Array, headers?: Record<string, string>): Promise<string>;
 }
 
-/** No limit that a test does not ask for. */
+/** No limits but those that a test asks for. */
 const UNLIMITED = { powDifficultyBits: 0, rateMax: 0, lookupRateMax: 0, duplicateMax: 0 } as const satisfies Partial<Config>;
 
 /** The real clock, for tests of how long something takes. */
@@ -43,7 +43,7 @@ export async function startApp(t: TestContext, overrides: Partial<Config> = {}, 
   const config = testConfig({ databasePath: join(folder, 'pasted.db'), ...UNLIMITED, ...overrides });
   const clock = movableClock();
   const logged: LogEntry[] = [];
-  // Measuring it takes a tenth of a second of CPU, and means nothing under a clock that stands still.
+  // Measuring a password check takes a tenth of a second of CPU, and means nothing under a clock that stands still.
   const measured = running === RUNNING_CLOCK ? {} : { passwordCheckMs: 20 };
   const app = await createApp(config, { clock: running ?? clock, random: randomBytes, newUuid, log: (entry) => logged.push(entry), cores: 2, ...measured });
   t.after(async () => {
@@ -52,7 +52,7 @@ export async function startApp(t: TestContext, overrides: Partial<Config> = {}, 
   });
   const { url, port } = await app.listen(publicPlace(config, 0));
 
-  // Whatever a test asks, and whatever for: what holds of every answer holds of this one.
+  // Checks in every test what must hold of every answer.
   async function request(path: string, options: RequestInit = {}): Promise<Response> {
     const response = await fetch(`${url}${path}`, { redirect: 'manual', ...options });
     assertCommonHeaders(response.headers);

@@ -45,8 +45,8 @@ export async function makeTestClient(
 }
 
 /**
- * The client's certificate with the issuer's key identifier of `authority` in the place of its own, signed anew by the
- * key of its own: in every field it is of that authority, when both have the same name.
+ * The client's certificate with the key identifier of `authority` as its issuer's, signed again with the key of `own`.
+ * When both authorities have the same name, every field says that `authority` issued it.
  */
 export async function forged(client: TestClient, own: Authority, authority: Uint8Array): Promise<TestClient> {
   const [tbsCertificate] = readDer(client.certificate).children;
@@ -56,7 +56,7 @@ export async function forged(client: TestClient, own: Authority, authority: Uint
   return { ...client, certificate, fingerprint: fingerprintSha1(certificate) };
 }
 
-/** The same of a server: this service's own authority issues none. */
+/** The client's certificate as one for servers, which this service's own authority never issues. */
 export async function forServers(client: TestClient, authority: Authority): Promise<TestClient> {
   const tbs = Buffer.from(readDer(client.certificate).children[0]!.encoding);
   tbs.set(OIDS.serverAuth, tbs.indexOf(OIDS.clientAuth));
@@ -69,8 +69,8 @@ const ORDER = BigInt(
 );
 
 /**
- * The same certificate with the other signature that whoever has the first one can make, without any key: ECDSA takes
- * (r, n - s) for what it takes (r, s) for.
+ * The same certificate with its other signature, which anyone can make from the first one without a key: ECDSA accepts
+ * (r, n - s) wherever it accepts (r, s).
  */
 export function withOtherSignature(certificate: Uint8Array): Uint8Array {
   const [tbsCertificate, algorithm, signature] = readDer(certificate).children;

@@ -1,5 +1,5 @@
-// Debian as it is when nothing has been installed yet, of any release that the archive has. mmdebstrap fetches one;
-// it is kept in .runtime/ for the next time.
+// A fresh Debian with nothing installed yet, of any release that the archive has. mmdebstrap fetches a release, and it
+// is kept in .runtime/ for the next time.
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -27,7 +27,7 @@ export function bareDebian(t: TestContext, suite: string, ...more: readonly stri
   return rootIn(t, folder);
 }
 
-/** Whether mmdebstrap has found no archive of Debian: what fails later is no matter of the network. */
+/** Whether mmdebstrap has found no archive of Debian: a later failure has nothing to do with the network. */
 export function isUnreachable(stderr: string): boolean {
   return /^E: apt-get update .*failed$/m.test(stderr);
 }

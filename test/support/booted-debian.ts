@@ -1,21 +1,21 @@
-// A root of Debian as a host that has been started: systemd is its first process, in a container with every right in
-// there and no network but its own loopback.
+// A root of Debian that is started as a host: systemd is its first process, in a container with every right inside it
+// and no network but its own loopback.
 
 import type { TestContext } from 'node:test';
 import { containers } from './containers.ts';
 import type { DebianRoot } from './debian-root.ts';
 import type { Finished } from './programs.ts';
 
-/** A line of a shell of root's in there, which must succeed unless it says otherwise. */
+/** Runs a line in a shell of root's in the host, and gives how it ended. */
 export type ShellThere = (line: string) => Finished;
 
-/** systemd itself shares mounts where it is in no container, and secrets reach a service through a mount. */
+/** systemd shares mounts only outside of containers. This does it, since secrets reach a service through a mount. */
 const BOOT = 'mount --make-rshared / && exec /lib/systemd/systemd';
 
-/** As many files as the unit wants. Those that podman would set by itself are more than some hosts give. */
+/** As many open files as the unit wants. podman's default limits are higher than some hosts allow. */
 const LIMITS = ['--ulimit', 'nofile=16384:16384', '--ulimit', 'nproc=4096:4096'];
 
-/** Gives up after 20 s, when systemd has given up too, or waits for what never comes. */
+/** Gives up after 20 s: by then systemd has given up too, or waits for something that never comes. */
 const UNTIL_BOOTED = `
 left=200
 until systemctl is-active --quiet multi-user.target; do
@@ -23,7 +23,7 @@ until systemctl is-active --quiet multi-user.target; do
   sleep 0.1
 done`;
 
-/** Once it has been started. If it cannot be here, the test is skipped and must return. */
+/** Starts the host and gives a shell in it. If it cannot be started here, the test is skipped and must return. */
 export function bootDebian(t: TestContext, { folder }: DebianRoot): ShellThere | undefined {
   const host = containers(t);
   if (host === undefined) return undefined;

@@ -1,4 +1,4 @@
-// Programs that do not do what they should, put before the real ones on PATH: for what a script makes of that.
+// Broken programs that come before the real ones on PATH, for tests of how a script copes with them.
 
 import {
   accessSync, chmodSync, constants, existsSync, linkSync, mkdtempSync, readdirSync, readFileSync, writeFileSync,
@@ -7,12 +7,12 @@ import { delimiter, join } from 'node:path';
 import { SHELLS, SH } from './shells.ts';
 
 /**
- * Exits 1 at once; prints nothing and exits 0; prints the first half of what it should, and exits as it would; the
- * same, but is killed then; finds no room for what it prints.
+ * In this order: exits 1 at once; prints nothing and exits 0; prints the first half of its output, and exits as the
+ * real program does; does the same, but is killed instead; finds no room for its output.
  */
 export type Defect = 'fails' | 'is silent' | 'stops halfway' | 'is killed' | 'has no room';
 
-/** Of a program that is broken each time that it is called. */
+/** For a program that is broken in each of its calls. */
 export const DEFECTS: readonly Defect[] = ['fails', 'is silent', 'stops halfway'];
 
 export const EVERY_DEFECT: readonly Defect[] = [...DEFECTS, 'is killed', 'has no room'];
@@ -30,10 +30,10 @@ const BODIES: Readonly<Record<Defect, (real: string) => string>> = {
   'has no room': (real) => `exec '${real}' "$@" >/dev/full`,
 };
 
-/** A call of a program among all of a run; `openssl rand` is the command rand of openssl alone. */
+/** One call of a program in a run. `openssl rand` is only the command rand of openssl. */
 export interface Call {
   readonly program: string;
-  /** From 1. */
+  /** Counted from 1. */
   readonly number: number;
 }
 
@@ -42,12 +42,12 @@ export function pathWith(folder: string, defect: Defect, program: string): strin
   return brokenPath(folder, defect, program, '');
 }
 
-/** A PATH where a program has that defect in one of its calls, and whether there was that call. */
+/** A PATH where a program has that defect in one of its calls; `hasCome` tells whether there was that call. */
 export function pathWithCall(
   folder: string, defect: Defect, { program, number }: Call,
 ): { readonly path: string; readonly hasCome: () => boolean } {
-  // Made by who is first: of programs in a pipe, several may count at once. What could not be made is none of standard
-  // error's business.
+  // Each call makes the first file that is not there yet (set -C), since programs in a pipe may count at once. The
+  // tries that fail must leave nothing on standard error.
   const counting = `set -C
 number=1
 until true 2>/dev/null >"$0.call-$number"; do number=$((number + 1)); done
@@ -58,7 +58,7 @@ set +C
   return { path, hasCome: () => readdirSync(place).some((name) => name.endsWith(`.call-${number}`)) };
 }
 
-/** `condition`: lines of sh that go on as the program "$real" where it is not to be broken. */
+/** `condition` is lines of sh that go on as the real program, "$real", in the calls that are not to be broken. */
 function brokenPath(folder: string, defect: Defect, program: string, condition: string): string {
   const [name = '', subcommand] = program.split(' ');
   const real = pathOf(name);
@@ -72,18 +72,18 @@ function brokenPath(folder: string, defect: Defect, program: string, condition: 
 export interface NotedPrograms {
   /** A PATH where each program of this host notes how it is called before it does what it should. */
   readonly path: string;
-  /** Lines: the name of a program, then its arguments. */
+  /** One line each: the name of a program, then its arguments. */
   readonly seen: () => string;
   /** The programs that were started, `openssl rand` for the command rand of openssl. */
   readonly started: () => readonly string[];
-  /** Each of their calls. */
+  /** Each call of these programs. */
   readonly calls: () => readonly Call[];
 }
 
 export function notedPrograms(folder: string): NotedPrograms {
   const place = mkdtempSync(join(folder, 'programs-'));
   const [notes, names, script] = [join(place, '.notes'), join(place, '.names'), join(place, '.noting')];
-  // What the program itself starts is its own affair: PATH is the former one again.
+  // What the program itself starts is not noted, because it gets the former PATH again.
   writeFileSync(script, `#!/bin/sh
 name=\${0##*/}
 label=$name
@@ -93,7 +93,7 @@ printf '%s\\n' "$name" "$@" >>'${notes}'
 PATH='${process.env['PATH'] ?? ''}'
 exec "$name" "$@"\n`);
   chmodSync(script, 0o755);
-  // To make so many symbolic links takes ten times as long: each is a file of its own.
+  // Hard links: so many symbolic links take ten times as long to make, since each of those is a file of its own.
   for (const name of installedNames()) linkSync(script, join(place, name));
   const textOf = (file: string): string => (existsSync(file) ? readFileSync(file, 'utf8') : '');
   const labels = (): string[] => textOf(names).split('\n').slice(0, -1);
@@ -107,7 +107,7 @@ exec "$name" "$@"\n`);
   };
 }
 
-/** Of every program on PATH, but for the shells: those run the script, which starts none. */
+/** The name of every program on PATH except the shells: they run the script under test, which starts no shell. */
 function installedNames(): ReadonlySet<string> {
   const shells = [SH, ...SHELLS].map(({ program }) => program);
   const places = (process.env['PATH'] ?? '').split(delimiter).filter((place) => existsSync(place));

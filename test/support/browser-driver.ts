@@ -1,5 +1,5 @@
-// What tests see of a browser, whichever it is, and what chromium.ts and firefox.ts have in common: commands, answers
-// and events as JSON over a WebSocket.
+// What tests see of any browser, and what chromium.ts and firefox.ts have in common: commands, answers and events as
+// JSON over a WebSocket.
 
 import { once } from 'node:events';
 import { readFileSync } from 'node:fs';
@@ -8,8 +8,8 @@ import { join } from 'node:path';
 export type Scheme = 'light' | 'dark';
 
 /**
- * Leads to 127.0.0.1. Browsers trust http://127.0.0.1 as they do HTTPS, but of plain HTTP on a name they say less: no
- * Sec-Fetch-Site.
+ * A name that leads to 127.0.0.1. Browsers trust http://127.0.0.1 like HTTPS, but over plain HTTP to a name they send
+ * less: no Sec-Fetch-Site.
  */
 export const NAMED_HOST = 'paste.test';
 
@@ -32,21 +32,21 @@ export interface Accessible {
 export interface Tab {
   /** Resolves when the document has loaded, whatever its status. The headers go with each request from then on. */
   open(url: string, headers?: Readonly<Record<string, string>>): Promise<void>;
-  /** Resolves when the document has loaded that the action leads to. */
+  /** Resolves when the document that the action leads to has loaded. */
   follow(action: () => Promise<void>): Promise<void>;
-  /** In the context of the page; the value, of a promise what it is kept with, crosses as JSON. */
+  /** Evaluates in the context of the page. The value, or what a promise resolves with, comes back as JSON. */
   evaluate<Value>(expression: string): Promise<Value>;
-  /** In the middle of the first element that matches, by the mouse; so many times, without waiting between them. */
+  /** Clicks the middle of the first matching element with the mouse; `times` clicks do not wait for each other. */
   click(selector: string, times?: number): Promise<void>;
-  /** By the keyboard, into what has the focus. */
+  /** Types by the keyboard, into the element that has the focus. */
   type(text: string): Promise<void>;
   press(key: Key): Promise<void>;
   resize(view: View): Promise<void>;
   /** A PNG as wide as the window, of the page from its top to its end or at most `maxHeight`. */
   screenshot(maxHeight?: number): Promise<Uint8Array>;
-  /** How many elements assistive technology is told of, of each. Ask for many at once: to look takes long. */
+  /** How many elements of each kind assistive technology sees. Ask for many at once, since a look takes long. */
   accessible(wanted: readonly Accessible[]): Promise<readonly number[]>;
-  /** URLs of everything that its documents asked for, themselves included. */
+  /** URLs of the documents of this tab and of everything that they asked for. */
   readonly requests: readonly string[];
   /** Lines of the console, errors of the browser among them. */
   readonly messages: readonly string[];
@@ -58,20 +58,20 @@ export interface Saved {
   readonly bytes: Uint8Array;
 }
 
-/** What drives a browser once it runs. It takes every server for the one that it says it is. */
+/** Drives a browser once it runs. The browser accepts the certificate of every server. */
 export interface Driver {
   newTab(): Promise<Tab>;
-  /** Those that pages have opened. */
+  /** Tabs that pages have opened. */
   opened(): Promise<readonly Tab[]>;
   /** What the action makes the browser save. */
   saving(action: () => Promise<void>): Promise<Saved>;
-  /** Asks it to end. */
+  /** Asks the browser to end. */
   close(): Promise<void>;
 }
 
 /** How one make of browser is started, and driven from there on. */
 export interface Make {
-  /** Options of the program; writes preferences into the profile where they are in a file. */
+  /** Gives the options of the program; writes preferences into the profile if the browser reads them there. */
   prepare(setup: Setup): readonly string[];
   /** What it prints when it can be driven; the first group is the URL of the WebSocket. */
   readonly ready: RegExp;
@@ -93,7 +93,7 @@ export type Fields = Readonly<Record<string, unknown>>;
 export interface WireEvent {
   readonly method: string;
   readonly params: Fields;
-  /** Of DevTools. */
+  /** Only in DevTools. */
   readonly sessionId?: string;
 }
 
@@ -142,7 +142,7 @@ export class Wire {
     else waiting?.reject(new Error(typeof error === 'string' ? `${error}: ${message.message}` : error.message));
   }
 
-  /** Rejects with the words of the browser when it refuses. */
+  /** Rejects with the words of the browser when it refuses the command. */
   call<Result>(method: string, params: Fields = {}, sessionId?: string): Promise<Result> {
     this.#lastId += 1;
     const id = this.#lastId;
@@ -167,7 +167,7 @@ export class Wire {
   }
 }
 
-/** Of all that the browser has, `ids`, what it began with or tests have opened is `own`; the others are attached to once. */
+/** `ids` gives all tabs, `own` those that the browser began with or tests opened. Attaches to each other tab once. */
 export function openedTabs(
   ids: () => Promise<readonly string[]>, own: ReadonlySet<string>, attach: (id: string) => Promise<Tab>,
 ): () => Promise<readonly Tab[]> {
@@ -179,7 +179,7 @@ export function openedTabs(
   };
 }
 
-/** The events of a download: what its file is called comes with the first. */
+/** The events of a download: the name of its file comes with the first. */
 interface SavingEvents {
   readonly begins: string;
   readonly ends: string;
@@ -202,12 +202,12 @@ export async function saving(
   return { name, bytes: readFileSync(join(downloads, name)) };
 }
 
-/** Gives what the expression gives, or its promise is kept with. */
+/** Makes the expression give its value as JSON, or what its promise resolves with. */
 export function asJson(expression: string): string {
   return `Promise.resolve(${expression}).then((value) => JSON.stringify(value))`;
 }
 
-/** Gives the middle of an element that it has scrolled into view. */
+/** An expression that scrolls an element into view and gives its middle. */
 export function middleOf(selector: string): string {
   return `(() => {
     const element = document.querySelector(${JSON.stringify(selector)});
@@ -222,7 +222,7 @@ export interface Point {
   readonly y: number;
 }
 
-/** As tall as the page. */
+/** An expression for the size of a picture as wide as the window and as tall as the page, or at most `maxHeight`. */
 export function pictured(maxHeight: number): string {
   return `({
     width: innerWidth,
@@ -238,7 +238,7 @@ export async function inTime<Value>(promise: Promise<Value>, what: string): Prom
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
     timer = setTimeout(() => reject(new Error(`waited ${PATIENCE_MS} ms for ${what}`)), PATIENCE_MS);
-    // What nobody waits for any more keeps no process.
+    // A promise that is no longer waited for must not keep the process alive.
     timer.unref();
   });
   try {

@@ -1,10 +1,10 @@
-// Requests as browsers and others send them, and what they are shown.
+// Requests as browsers and other clients send them, and what they are shown.
 
 import assert from 'node:assert/strict';
 import type { RunningApp } from './app.ts';
 import { assertPage, type Element, only, textOf } from './html.ts';
 
-/** Accept of a navigation. */
+/** The Accept header of a navigation. */
 export const BROWSERS = {
   chrome: 'text/html,application/xhtml+xml,application/xml;q=0.9,image/avif,image/webp,image/apng,*/*;q=0.8,' +
     'application/signed-exchange;v=b3;q=0.7',

@@ -7,14 +7,14 @@ import { ROOT } from './source.ts';
 
 let isBuilt = false;
 
-/** The path of dist/main.js, which is as src/ was when it was first asked for. Throws when src/ cannot be built. */
+/** The path of dist/main.js, built from src/ as it was at the first call. Throws when src/ cannot be built. */
 export function builtMain(): string {
   if (!isBuilt) compileTo();
   isBuilt = true;
   return join(ROOT, 'dist', 'main.js');
 }
 
-/** Builds src/ into `folder`, or into dist/ when it is not as src/ is now. */
+/** Builds src/ into `folder`, or into dist/ when dist/ is out of date. */
 export function compileTo(folder?: string): void {
   const script = join(ROOT, 'scripts', 'compile.mjs');
   const args = ['--disable-warning=ExperimentalWarning', script, ...(folder === undefined ? [] : [folder])];

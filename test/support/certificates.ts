@@ -1,5 +1,5 @@
-// Records of certificates as rows that a test puts into the database by a connection of its own, as the command line
-// does beside a running server. No real certificate stands behind them: for that there is authority.ts.
+// Records of certificates, as rows that a test writes to the database over a connection of its own, as the command line
+// does beside a running server. No real certificates stand behind them: authority.ts makes those.
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
@@ -60,7 +60,7 @@ export function insertCertificate(databasePath: string, given: Partial<Certifica
   return row;
 }
 
-/** The same of many, in one transaction. */
+/** The same for many, in one transaction. */
 export function insertCertificates(databasePath: string, given: readonly Partial<CertificateRow>[]): void {
   const db = new DatabaseSync(databasePath, { timeout: 5000 });
   const insert = db.prepare(INSERT);
@@ -81,7 +81,7 @@ export function setAdmin(databasePath: string, serial: string, isAdmin: boolean)
   changeRow(databasePath, sql, { serial, isAdmin: isAdmin ? 1 : 0 });
 }
 
-/** Takes the record of a certificate away: its holder is then a stranger. */
+/** Deletes the record of a certificate, so that its holder is a stranger. */
 export function deleteCertificate(databasePath: string, serial: string): void {
   changeRow(databasePath, 'DELETE FROM certificates WHERE serial = :serial', { serial });
 }

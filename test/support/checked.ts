@@ -1,4 +1,4 @@
-// `pasted check` beside a database, with what it found by its name.
+// Runs `pasted check` on a database, and gives what it found by its name.
 
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';

@@ -12,7 +12,7 @@ const SWITCHES = [
   '--remote-debugging-address=127.0.0.1',
   '--no-first-run',
   '--no-default-browser-check',
-  // It looks for updates, reports and synchronizes nothing.
+  // Chromium looks for no updates, and reports and synchronizes nothing.
   '--disable-background-networking',
   '--disable-breakpad',
   '--disable-client-side-phishing-detection',
@@ -44,8 +44,8 @@ const SWITCHES = [
 export const chromium: Make = {
   ready: /DevTools listening on (ws:\S+)/,
 
-  // What it would find in the NSS database of its user it offers in a dialog, which nobody sees, and waits: only a policy
-  // in /etc/chromium lets it choose by itself. So here it never has a certificate.
+  // Chromium never gets a client certificate here: it would offer those of its user's NSS database in a dialog that
+  // nobody sees, and wait. Only a policy in /etc/chromium lets it choose by itself.
   prepare({ profile, proxyPort, bundle }) {
     assert.equal(bundle, undefined);
     // Its sandbox refuses to work for root.
@@ -98,7 +98,7 @@ async function attach(wire: Wire, { scheme }: Setup, targetId: string): Promise<
   await Promise.all(['Page.enable', 'Network.enable', 'Runtime.enable', 'Log.enable'].map((name) => tab.call(name)));
   await tab.call('Security.setIgnoreCertificateErrors', { ignore: true });
   await tab.call('Emulation.setEmulatedMedia', { features: [{ name: 'prefers-color-scheme', value: scheme }] });
-  // A tab in the background takes keys too.
+  // Makes a tab in the background take keys too.
   await tab.call('Emulation.setFocusEmulationEnabled', { enabled: true });
   await tab.resize({ width: 1200, height: 800 });
   return tab;
@@ -146,7 +146,7 @@ class ChromiumTab implements Tab {
   async open(url: string, headers: Readonly<Record<string, string>> = {}): Promise<void> {
     await this.call('Network.setExtraHTTPHeaders', { headers });
     const loaded = this.#loaded();
-    // Whoever goes to another place of the document that is shown waits for nothing.
+    // Nobody waits for this if the URL is another place in the document that is shown, since nothing loads then.
     loaded.catch(() => {});
     const begun = await this.call<{ errorText?: string; loaderId?: string }>('Page.navigate', { url });
     const { errorText, loaderId } = begun;

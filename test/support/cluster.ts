@@ -1,4 +1,4 @@
-// Built servers over rqlite nodes, all real processes on loopback, and what is asked of them.
+// Built servers over rqlite nodes, all real processes on loopback, and requests to them.
 
 import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
@@ -13,11 +13,11 @@ export type Host = Awaited<ReturnType<typeof startServing>>;
 export interface Cluster extends RqliteNodes {
   readonly hosts: readonly Host[];
   readonly environment: Environment;
-  /** One more, or in the place of one that was killed. */
+  /** Starts one more host, or one in the place of a host that was killed. */
   addHost(changes?: Environment): Promise<Host>;
   /** Runs a command of the program with the same settings, to its end. */
   pasted(words: readonly string[], changes?: Environment): Promise<Pick<MainProcess, 'stdout' | 'stderr'> & { code: number | string }>;
-  /** What one statement finds on the nodes, one row after the other; or what changes. */
+  /** Runs one statement on the leader, and gives the rows that it finds; none for a change. */
   sql(statement: string): Promise<readonly (readonly unknown[])[]>;
 }
 
@@ -28,7 +28,7 @@ export interface Answered {
   readonly json: Record<string, unknown>;
 }
 
-/** Nothing is refused for the number of requests. */
+/** Settings with which nothing is refused for the number of requests. */
 const WITHOUT_LIMITS: Environment = {
   SERVICE_RATE_MAX: '0',
   SERVICE_LOOKUP_RATE_MAX: '0',
@@ -73,13 +73,13 @@ export async function startCluster(
   };
 }
 
-/** As SERVICE_DB names the nodes. */
+/** The value of SERVICE_DB for the nodes. */
 export function addressOf({ nodes, certificate }: Pick<RqliteNodes, 'nodes' | 'certificate'>, user = ''): string {
   const addresses = nodes.map(({ address }) => address).join();
   return `rqlite${certificate === null ? '' : 's'}://${user}${addresses}`;
 }
 
-/** `GET /path` and so on, with a status that must be the answer's. */
+/** Sends `GET /path` and so on; fails unless the answer has that status. */
 export async function ask(
   { url, stdout }: Host, status: number, request: string, { body, headers = {} }: { body?: string | Uint8Array; headers?: Headers } = {},
 ): Promise<Answered> {

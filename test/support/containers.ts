@@ -1,4 +1,4 @@
-// podman with a storage of its own in a temporary folder, and containers that go with the test.
+// podman with a storage of its own in a temporary folder, and containers that are removed when the test ends.
 
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -8,10 +8,10 @@ import type { TestContext } from 'node:test';
 import { setTimeout } from 'node:timers/promises';
 import { isInstalled, run, type Finished } from './programs.ts';
 
-/** What `podman run` ends with where it cannot run containers: its own failures, and those of the runtime. */
+/** Exit codes of `podman run` when it cannot run containers: for its own failures, and for those of the runtime. */
 const CANNOT_RUN = [125, 126];
 
-// Those that podman would set by itself are more than some hosts give.
+// podman's default limits are higher than some hosts allow.
 const LIMITS = ['--ulimit', 'nofile=1024:1024', '--ulimit', 'nproc=1024:1024'];
 
 /** As strict as the Containerfile says; on this host's loopback. */
@@ -22,7 +22,7 @@ const STRICT = [
 
 export interface Running {
   readonly child: ChildProcess;
-  /** What it wrote until its standard output had what matches. */
+  /** Resolves with all output so far once it matches; rejects when the container ends before. */
   readonly said: (pattern: RegExp) => Promise<string>;
   readonly ended: Promise<readonly [code: number | null, signal: string | null]>;
 }
@@ -31,16 +31,16 @@ export interface Containers {
   podman(...args: readonly string[]): Finished;
   /** Runs a command of the image to its end. */
   run(image: string, options: readonly string[], ...command: readonly string[]): Finished;
-  /** Starts what the image starts. */
+  /** Starts the command that the image names. */
   start(image: string, name: string, options: readonly string[]): Running;
   /**
-   * What came of it with the first runtime that can run containers: some need another form of control groups. If there
-   * is none, the test is skipped and must return.
+   * What `attempt` gives with the first runtime that can run containers here, since some need another form of control
+   * groups. If there is none, the test is skipped and must return.
    */
   onSomeRuntime(attempt: () => Finished): Finished | undefined;
 }
 
-/** Whether the command line of any process has it. */
+/** Whether the command line of any process names the folder. */
 function isNamedByProcesses(folder: string): boolean {
   return readdirSync('/proc').filter((name) => /^\d+$/.test(name)).some((pid) => {
     try {
@@ -65,7 +65,7 @@ export function containers(t: TestContext): Containers | undefined {
   const podman = (...args: readonly string[]): Finished => run('podman', [...storage, ...runtime, ...args], folder);
   t.after(async () => {
     podman('rm', '--all', '--force', '--time', '0');
-    // What watched a container still cleans up after it.
+    // The processes that watched the containers still clean up after them.
     while (isNamedByProcesses(folder)) await setTimeout(50);
     rmSync(folder, { recursive: true });
   });

@@ -1,5 +1,5 @@
-// What work costs, for tests that bound it: time on the processor, which a busy machine does not stretch as it does the
-// time on the wall.
+// What work costs, for tests that limit it: processor time, which a busy machine does not stretch as it stretches time
+// on the wall clock.
 
 /** Milliseconds of processor time that this process spent during the work, its other threads' included. */
 export function cpuMsOf(work: () => void): number {
@@ -11,7 +11,7 @@ export function cpuMsOf(work: () => void): number {
 
 /**
  * Milliseconds of processor time that this thread spent during the work, and the most of it in one turn of its event
- * loop, with what the collector and the compiler took in that.
+ * loop, with garbage collection and compilation.
  */
 export async function turnsOf(work: () => Promise<void>): Promise<{ totalMs: number; longestMs: number }> {
   const begun = process.threadCpuUsage();

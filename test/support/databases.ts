@@ -1,5 +1,5 @@
-// Databases for tests of commands that work on a whole one: with pastes in them, of an older version, damaged, or read
-// once more as a server would.
+// Databases for tests of commands that work on a whole database: filled with pastes, of an older version, damaged, or
+// opened again as a server opens it.
 
 import assert from 'node:assert/strict';
 import { closeSync, openSync, statSync, writeSync } from 'node:fs';
@@ -20,7 +20,7 @@ export async function inStore<Result>(path: string, work: (store: Store) => Prom
   }
 }
 
-/** Content in a row and in chunks. */
+/** Sizes of content that is stored in a row, and in chunks. */
 const SIZES = [10, 3000, 65_537, 700_000];
 
 /** Stores a paste of each size, with content of its own for each seed. */
@@ -43,7 +43,7 @@ export async function assertHolds(store: Store, pastes: readonly NewPaste[], see
   assert.equal((await store.read.usage()).pastes, pastes.length);
 }
 
-/** As the first version of the schema left it, with one paste. */
+/** Makes a database as the first version of the schema left it, with one paste. */
 export function makeOldest(path: string): void {
   const db = new DatabaseSync(path);
   db.exec(`PRAGMA page_size = ${PAGE_BYTES}`);
@@ -64,14 +64,14 @@ export function makeNewer(path: string): void {
   db.close();
 }
 
-/** A sound database of somebody else. */
+/** A sound database of another program. */
 export function makeStranger(path: string): void {
   const db = new DatabaseSync(path);
   db.exec('CREATE TABLE diary (day TEXT)');
   db.close();
 }
 
-/** Overwrites the middle of the file, whole pages of it. */
+/** Overwrites whole pages in the middle of the file. */
 export function damage(path: string): void {
   const pages = Math.floor(statSync(path).size / PAGE_BYTES);
   const descriptor = openSync(path, 'r+');

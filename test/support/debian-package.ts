@@ -20,18 +20,18 @@ export interface Packages {
   readonly tarball: string;
   /** The same, under a higher version. */
   readonly newer: string;
-  /** Nothing but its name and version: the program itself is in the root already. */
+  /** Nothing but its name and version, since the program itself is in the root already. */
   readonly nodejs: string;
 }
 
 let made: Packages | undefined;
 let folder: string | undefined;
-// At the top level: inside a test it would come after that test.
+// At the top level, since inside of a test it would run after that test.
 after(() => {
   if (folder !== undefined) rmSync(folder, { recursive: true });
 });
 
-/** Made once, and not where all tests are skipped; removed after the last test of the file. */
+/** Made once, when a test first asks for them, and removed after the last test of the file. */
 export function thePackages(): Packages {
   made ??= makePackages();
   return made;
@@ -61,7 +61,7 @@ function makePackages(): Packages {
   return { pasted, tarball, newer: join(folder, 'newer.deb'), nodejs: join(folder, 'nodejs.deb') };
 }
 
-/** Of systemd.unit(5), where the root has these folders. */
+/** Specifiers of systemd.unit(5), with the folders that they stand for in the root. */
 const SPECIFIERS: Readonly<Record<string, string>> = { '%S': '/var/lib', '%t': '/run' };
 
 /** What systemd would run, and with which variables. */
@@ -82,7 +82,7 @@ function unitCommand({ folder }: DebianRoot): { command: string[]; environment: 
   return { command: all, environment: Object.fromEntries(variables) as Record<string, string> };
 }
 
-/** Starts it on a free port, and resolves with its address once it listens. */
+/** Starts the service on a free port, and resolves with its address once it listens. */
 export async function startService(
   root: DebianRoot,
   more: Readonly<Record<string, string>> = {},

@@ -1,6 +1,6 @@
-// A root folder in which dpkg installs packages and programs run by chroot(2): Node, a shell with little else, and of
-// systemd and Debian's helpers only stand-ins that write down how they were called. It is a plain folder, without
-// mounts: removing it is all the cleaning up. Needs root, or user namespaces.
+// A root folder in which dpkg installs packages, and programs run by chroot(2): Node, and a shell with little else. The
+// programs of systemd and Debian's helpers are stand-ins that write down how they were called. The root is a plain
+// folder without mounts, so removing it is all the cleaning up. Needs root, or user namespaces.
 
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -14,17 +14,17 @@ import { isInstalled, type Finished } from './programs.ts';
 
 export interface DebianRoot {
   readonly folder: string;
-  /** dpkg with this root instead of the host's. */
+  /** Runs dpkg with this root instead of the host's. */
   dpkg(...args: readonly string[]): Finished;
-  /** A program of this root, to its end. */
+  /** Runs a program of this root to its end. */
   run(program: string, ...args: readonly string[]): Finished;
-  /** A program of this root, killed with the test at the latest. */
+  /** Starts a program of this root, which is killed with the test at the latest. */
   start(command: readonly string[], environment: Readonly<Record<string, string>>): ChildProcess;
-  /** What runs a program of this root from outside. */
+  /** The command that runs a program of this root from outside. */
   command(program: string, ...args: readonly string[]): readonly string[];
-  /** How systemd's programs were called since this was asked last. */
+  /** How the stand-ins were called since this was asked last. */
   calls(): string[];
-  /** Puts programs of the host into the root, or tells that the host lacks one. */
+  /** Copies programs of the host into the root; false, with the test skipped, if the host lacks one. */
   borrow(t: TestContext, ...programs: readonly string[]): boolean;
   /** Puts a script in the place of a program. */
   standIn(program: string, script: string): void;
@@ -33,9 +33,9 @@ export interface DebianRoot {
 const RECORDED = ['systemctl', 'deb-systemd-helper', 'deb-systemd-invoke'];
 
 /**
- * Says how it was called. As `deb-systemd-helper was-enabled` it fails while there is a file /disabled; as `systemctl
- * is-active`, or `is-enabled`, while there is none of the unit's name, or of that and `.enabled`; and as
- * `deb-systemd-helper enable` while there is a file /masked.
+ * Writes down how it was called, except three queries: `deb-systemd-helper was-enabled` fails while there is a file
+ * /disabled, `systemctl is-active` unless there is a file of the unit's name, and `is-enabled` unless there is one of
+ * that name and `.enabled`. `deb-systemd-helper enable` fails while there is a file /masked.
  */
 export const RECORDER = `#!/bin/sh
 case $* in
@@ -47,7 +47,7 @@ esac
 echo "\${0##*/} $*" >>/calls
 `;
 
-/** If one cannot be had here, the test is skipped and must return. */
+/** Undefined if no root can be made here: then the test is skipped and must return. */
 export function debianRoot(t: TestContext): DebianRoot | undefined {
   for (const program of ['dpkg', 'dpkg-deb', 'chroot', 'ldd']) if (!isInstalled(t, program)) return undefined;
   const folder = mkdtempSync(join(tmpdir(), 'pasted-debian-'));
@@ -55,7 +55,7 @@ export function debianRoot(t: TestContext): DebianRoot | undefined {
   return rootIn(t, folder);
 }
 
-/** The root in a folder, which goes with the test. If chroot(2) is not permitted, the test is skipped and must return. */
+/** The root in a folder, removed with the test. If chroot(2) is not permitted, the test is skipped and must return. */
 export function rootIn(t: TestContext, folder: string): DebianRoot | undefined {
   const children: { readonly child: ChildProcess; readonly ended: Promise<unknown> }[] = [];
   t.after(async () => {
@@ -63,7 +63,7 @@ export function rootIn(t: TestContext, folder: string): DebianRoot | undefined {
     await Promise.all(children.map(({ ended }) => ended));
     rmSync(folder, { recursive: true });
   });
-  // In a user namespace everyone is root; what belongs to root there is one's own.
+  // In a user namespace everyone is root, and the files that belong to root there are the user's own.
   const asRoot = process.getuid?.() === 0 ? [] : ['unshare', '--map-root-user'];
   const environment = { PATH: `${process.env['PATH'] ?? ''}:/usr/sbin:/sbin`, LC_ALL: 'C.UTF-8' };
 
@@ -82,12 +82,12 @@ export function rootIn(t: TestContext, folder: string): DebianRoot | undefined {
 
   return {
     folder,
-    // Images of containers often leave documentation out, by /etc/dpkg/dpkg.cfg.d.
+    // Container images often leave documentation out, by /etc/dpkg/dpkg.cfg.d: this option brings it back.
     dpkg: (...args) => finish(['dpkg', `--root=${folder}`, `--log=${folder}/dpkg.log`, '--path-include=/*', ...args]),
     run: (program, ...args) => finish(['chroot', folder, program, ...args]),
     start: (command, variables) => {
       const [program = '', ...args] = [...asRoot, 'chroot', folder, ...command];
-      // Nothing of the test's own environment stands in for what a unit sets, but the PATH that finds chroot.
+      // Only PATH, which finds chroot, is passed on: nothing else of the test's environment may hide what a unit sets.
       const env = { PATH: environment.PATH, ...variables };
       const child = spawn(program, args, { env, stdio: ['ignore', 'pipe', 'pipe'] });
       children.push({ child, ended: once(child, 'close') });
@@ -114,7 +114,7 @@ function furnish(root: string): void {
   for (const path of ['dev', 'tmp', 'run/systemd/system', 'var/lib/dpkg/info', 'var/lib/dpkg/updates']) {
     mkdirSync(join(root, path), { recursive: true });
   }
-  // A file does as well where scripts only write to it.
+  // A plain file is enough for /dev/null, since scripts only write to it.
   for (const path of ['dev/null', 'var/lib/dpkg/status', 'var/lib/dpkg/available']) writeFileSync(join(root, path), '');
   provide(root, '/bin/sh', realpathSync('/bin/sh'));
   for (const program of ['/bin/cat', '/bin/ls', '/bin/rm', '/bin/sed']) provide(root, program, realpathSync(program));
@@ -127,7 +127,7 @@ function standIn(root: string, program: string, script: string): void {
   chmodSync(join(root, 'usr/bin', program), 0o755);
 }
 
-/** The program with the libraries that it is linked to. */
+/** Copies the program and the libraries that it is linked to. */
 function provide(root: string, path: string, program: string): void {
   copy(root, path, program);
   const { stdout } = spawnSync('ldd', [program], { encoding: 'utf8' });

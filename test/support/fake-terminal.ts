@@ -1,4 +1,4 @@
-// A process for commands under test: what they write is kept, signals and fatal errors come from the test.
+// A process for commands under test: it keeps what they write, and the test sends signals and fatal errors.
 
 import { Readable } from 'node:stream';
 import type { Environment, ReadFile } from '../../src/config/load.ts';
@@ -34,7 +34,7 @@ export interface FakeParts {
   readonly writesToScreen?: boolean;
   readonly writesForOthers?: boolean;
   readonly writesToJournal?: boolean;
-  /** In the place of the one that the test moves. */
+  /** Used instead of the clock that the test moves. */
   readonly clock?: Clock;
 }
 
@@ -105,7 +105,7 @@ function noFile(path: string | 0): never {
   throw Object.assign(new Error(`ENOENT: ${path}`), { code: 'ENOENT' });
 }
 
-/** What the user is told of the error, and the exit code. Throws a bug on. */
+/** What the user is told of the error, and the exit code. Throws the error if it is a bug. */
 export function toldOf(error: unknown): { readonly exitCode: number; readonly text: string } {
   let text = '';
   const exitCode = exitCodeOf({ stderr: { write: (written) => (text += String(written)).length > 0 } }, error);

@@ -1,4 +1,4 @@
-// A writer whose thread is the test: it sees every request and says what comes of it.
+// A writer whose thread is the test: the test sees every request and decides how it is answered.
 
 import { once } from 'node:events';
 import type { TestContext } from 'node:test';
@@ -43,7 +43,7 @@ export async function openFake(t: TestContext) {
 export const DONE: Answer = { done: true, value: undefined };
 export const FAILED: Answer = { done: false, failure: 'unavailable', error: new Error('disk I/O error') };
 
-/** For burnPaste. */
+/** The parameters of burnPaste. */
 export const burning = { id: 'a', passwordHash: null, nowSeconds: 1 };
 
 export const isUnavailable = (error: unknown) => error instanceof StoreError && error.failure === 'unavailable';

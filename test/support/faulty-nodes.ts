@@ -1,6 +1,6 @@
-// What may happen between a host and the nodes of a cluster: a proxy in front of each node, which loses, delays,
-// repeats or cuts what it is told to. And a node without a cluster, for what needs no other: SQLite in this process,
-// answering as rqlite.ts says that nodes do.
+// Faults between a host and the nodes of a cluster: a proxy in front of each node loses, delays, repeats or cuts what
+// it is told to. Also a node without a cluster, for tests that need no other: SQLite in this process, which answers as
+// rqlite.ts says that nodes do.
 
 import { once } from 'node:events';
 import { createServer, request, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
@@ -11,41 +11,41 @@ import type { TestContext } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 
 export type Fault =
-  /** The connection ends before the node has the request. */
+  /** The connection ends, and the node never gets the request. */
   | { readonly kind: 'lost' }
-  /** The node has it only after the connection has ended. */
+  /** The node gets the request only after the connection has ended. */
   | { readonly kind: 'late'; readonly ms: number }
-  /** The node carries it out, and the connection ends. */
+  /** The node carries the request out, and the connection ends without an answer. */
   | { readonly kind: 'unanswered' }
-  /** The connection stays, and nothing comes; the node has it or not. */
+  /** The connection stays open without an answer; the node gets the request or not. */
   | { readonly kind: 'silent'; readonly isCarriedOut: boolean }
-  /** The node carries it out, and the connection ends in the middle of the answer. */
+  /** The node carries the request out, and the connection ends in the middle of the answer. */
   | { readonly kind: 'cut' }
-  /** The same, where the answer says no length: it seems whole. */
+  /** The same, but the answer names no length, so it seems whole. */
   | { readonly kind: 'halved' }
-  /** Byte by byte, and never to the end. */
+  /** The answer comes byte by byte, and never ends. */
   | { readonly kind: 'dripping' }
-  /** 101, which nobody asked for. */
+  /** The answer is 101, which nobody asked for. */
   | { readonly kind: 'switched' }
-  /** 300 MiB of something else, which are told one by one. */
+  /** 300 MiB of something else; `sendMebibyte` is called before each MiB. */
   | { readonly kind: 'long'; readonly status: number; readonly sendMebibyte: () => void }
   | { readonly kind: 'delayed'; readonly ms: number }
-  /** The node has it once more, later. */
+  /** The node gets the request once more, later. */
   | { readonly kind: 'repeated'; readonly ms: number }
-  /** Something else answers, though the node may carry it out. */
+  /** Something else answers, though the node may carry the request out. */
   | {
     readonly kind: 'replaced'; readonly status: number; readonly body: string; readonly isCarriedOut: boolean;
     readonly location?: string;
   };
 
 export interface Asked {
-  /** Which of the addresses. */
+  /** The index of the node's address. */
   readonly place: number;
   readonly path: string;
   readonly body: string;
 }
 
-/** No answers of a node, whatever was asked, but for the one with `error`, which leaves open what happened. */
+/** Bodies that are no node's answer to anything, except the last: its `error` leaves open what happened. */
 export const STRANGE_BODIES: readonly string[] = [
   '', 'null', '{}', '[]', '7', '"leader"', '{"results":', '{"results":null}', '{"results":[]}', '{"results":{}}',
   '{"results":"abc"}', '{"results":[null]}', '{"results":[{"values":{}}]}', '{"results":[{"values":[7]}]}',
@@ -54,13 +54,13 @@ export const STRANGE_BODIES: readonly string[] = [
 ];
 
 export interface FaultyNodes {
-  /** One for each node. */
+  /** One address for each node: that of its proxy. */
   readonly addresses: readonly string[];
-  /** Resolves when nothing of what came so far is still on its way to a node. */
+  /** Resolves when no request that came so far is still on its way to a node. */
   settled(): Promise<void>;
 }
 
-/** Proxies that do what is chosen for each request. They end with the test. */
+/** Proxies that do with each request what `choose` says. They end with the test. */
 export async function startFaultyNodes(
   t: Pick<TestContext, 'after'>, addresses: readonly string[], choose: (asked: Asked) => Fault | undefined,
 ): Promise<FaultyNodes> {
@@ -150,7 +150,7 @@ async function answerWith(outgoing: ServerResponse, answer: Answer | Promise<Ans
   outgoing.writeHead(status, { 'content-length': body.length }).end(body);
 }
 
-/** As it came. A node that is away is told as the proxies of others would. */
+/** Passes the request on as it came. If the node is away, the answer is 502, as from other people's proxies. */
 async function passOn(address: string, { method, url, headers }: IncomingMessage, body: Uint8Array): Promise<Answer> {
   const sent = request(`http://${address}${url}`, { method, headers: { ...headers, host: address }, agent: false });
   sent.end(body);
@@ -191,7 +191,7 @@ function query(db: DatabaseSync, statements: Statements): object[] {
   });
 }
 
-/** In one transaction: the last result is the one that failed. */
+/** Runs the statements in one transaction. If one fails, the last result is its error. */
 function execute(db: DatabaseSync, statements: Statements): object[] {
   const results: object[] = [];
   db.exec('BEGIN');
@@ -212,7 +212,7 @@ async function listen(
   t: Pick<TestContext, 'after'>, answer: (incoming: IncomingMessage, outgoing: ServerResponse) => Promise<void>,
 ): Promise<string> {
   const server: Server = createServer((incoming, outgoing) => {
-    // A client that goes away in the middle of its request has its reasons.
+    // A client may go away in the middle of its request.
     answer(incoming, outgoing).catch(() => outgoing.destroy());
   });
   server.listen(0, '127.0.0.1');

@@ -9,7 +9,7 @@ import {
 import { run } from './programs.ts';
 
 const PREFERENCES = {
-  // It looks for updates, reports, synchronizes and fetches nothing by itself.
+  // Firefox looks for no updates, and reports, synchronizes and fetches nothing by itself.
   'app.normandy.enabled': false,
   'app.update.enabled': false,
   'app.update.auto': false,
@@ -44,7 +44,7 @@ const PREFERENCES = {
   'toolkit.telemetry.enabled': false,
   'toolkit.telemetry.server': '',
   'toolkit.telemetry.unified': false,
-  // It prepares nothing for later, and looks at pages for nothing that their reader has not asked for.
+  // It prepares nothing for later, and examines no page for what its reader has not asked for.
   'browser.ml.enable': false,
   'browser.newtab.preload': false,
   'browser.pagethumbnails.capturing_disabled': true,
@@ -53,12 +53,12 @@ const PREFERENCES = {
   'browser.translations.enable': false,
   'dom.ipc.processPrelaunch.enabled': false,
   'reader.parse-on-load.enabled': false,
-  // A form or a download is no reason for a question.
+  // It asks no question about a form, a download or a certificate.
   'security.warn_submit_secure_to_insecure': false,
   'browser.download.alwaysOpenPanel': false,
   'browser.download.always_ask_before_handling_new_types': false,
   'security.default_personal_cert': 'Select Automatically',
-  // JSON is shown as what it is.
+  // JSON is shown as it is, without a viewer.
   'devtools.jsonview.enabled': false,
   'intl.accept_languages': 'en-US',
 } as const;
@@ -109,7 +109,7 @@ export const firefox: Make = {
   },
 };
 
-/** In the database of certificates and keys that the profile has, by the programs of NSS. */
+/** Puts the bundle into the profile's database of certificates and keys, with the programs of NSS. */
 function keepCertificate(profile: string, bundle: Uint8Array): void {
   writeFileSync(join(profile, 'client.p12'), bundle);
   const steps = [

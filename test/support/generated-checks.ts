@@ -1,5 +1,5 @@
-// What must hold of each parser of what comes from outside, whatever it is given: it says no in the one way that is its
-// own, and what it takes keeps the promise of its type. Each check tries one generated input and throws what is wrong.
+// What must hold of each parser of outside input, whatever it is given: it refuses only in the one way that is its own,
+// and what it accepts keeps the promise of its type. Each check tries one generated input and throws what is wrong.
 
 import assert from 'node:assert/strict';
 import { normaliseCommonName } from '../../src/authority/der.ts';
@@ -40,7 +40,7 @@ function checkToken(random: Seeded): void {
   const parsed = parseToken(token);
   if (parsed === undefined) return;
   const purpose = random.pick(['paste', 'register'] as const);
-  // A token that is accepted is the one text for its challenge.
+  // For each challenge only one text is accepted as its token.
   if (isSigned(POW_KEY, purpose, parsed, token)) assert.equal(challengeToken(POW_KEY, purpose, parsed), token);
 }
 

@@ -1,5 +1,5 @@
-// HTTP requests as strangers send them: by the grammar and the routes of the service, with values from the edges, then
-// some changed byte by byte. The same seed gives the same ones. What must hold of the answers is request-storm.ts.
+// HTTP requests as strangers send them: by the grammar and the routes of the service, with values from the edges, some
+// then changed byte by byte. The same seed gives the same ones. request-storm.ts says what must hold of the answers.
 
 import { ROUTES } from '../../src/http/routes.ts';
 import { BROWSERS } from './browser.ts';
@@ -21,7 +21,7 @@ export interface Known {
 export interface GeneratedRequest {
   readonly method: string;
   readonly bytes: Buffer;
-  /** As the grammar has it, so that it gets exactly one answer, unless an earlier one ends the connection. */
+  /** Follows the grammar, so it gets exactly one answer, unless an earlier answer ends the connection. */
   readonly isWhole: boolean;
 }
 
@@ -64,22 +64,22 @@ const HEADER_VALUES: Readonly<Record<string, readonly string[]>> = {
   'X-Unknown': ['x'.repeat(5000), 'x'.repeat(17_000)],
 };
 
-/** A longer head is refused before anything in it is known; behind other answers that can only end the connection. */
+/** A longer head is refused before anything in it is known; after other answers this can only end the connection. */
 const MAX_HEAD_BYTES = 16_000;
 
 /** A password check costs so much that few requests may ask for one. */
 const PASSWORD_ONE_IN = 150;
 
 /**
- * One that is `changed` byte by byte is never a HEAD: where requests can't be told apart, nor can answers with and
- * without content.
+ * A request that is `changed` byte by byte is never a HEAD: when requests can't be told apart, answers with and without
+ * content can't be either.
  */
 export function generatedRequest(random: Seeded, known: Known, options: { changed: boolean }): GeneratedRequest {
   const route = random.pick(ROUTES);
   const heads = route.method === 'GET' && random.oneIn(5);
   const wanted = random.oneIn(8) ? random.pick(METHODS) : heads ? 'HEAD' : route.method;
   const method = options.changed && wanted === 'HEAD' ? 'GET' : wanted;
-  // A changed body behind Upgrade is noticed when it is too slow, after ten seconds: test/api/http-kept-requests.test.ts.
+  // After Upgrade a changed body is noticed only as too slow, after ten seconds: test/api/http-kept-requests.test.ts.
   const lines = headerLines(random, known).filter((line) => !(options.changed && line.startsWith('Upgrade:')));
   const isForm = 'isForm' in route && !random.oneIn(4);
   if (isForm) lines.push(`Accept: ${BROWSERS.firefox}`, 'Content-Type: application/x-www-form-urlencoded');
@@ -95,7 +95,7 @@ export function generatedRequest(random: Seeded, known: Known, options: { change
   return { method, bytes: changedBytes(bytes, random), isWhole: false };
 }
 
-/** In origin-form. The parser refuses any other, as the connection's last answer or, behind others, with none. */
+/** Whether its target has origin-form. The parser refuses any other, as the last answer or, after others, with none. */
 function isRequestLine(start: string): boolean {
   return /^[A-Z-]+ \/[\x21-\x7e]* HTTP\/1\.[01]$/.test(start);
 }

@@ -1,13 +1,13 @@
-// Texts and bytes as strangers send them, for tests of everything that reads what comes from outside: valid ones
-// changed at random, and values from the edges of each grammar. The same seed gives the same ones. Whole requests are
-// generated-requests.ts.
+// Texts and bytes as strangers send them, for tests of everything that reads outside input: valid ones changed at
+// random, and values from the edges of each grammar. The same seed gives the same ones. generated-requests.ts makes
+// whole requests.
 
 import { encodePem } from '../../src/authority/keys.ts';
 import { challengeToken } from '../../src/crypto/digest.ts';
 import { makeRequest } from './request.ts';
 import type { Seeded } from './seeded.ts';
 
-/** What breaks parsers, as one character a byte. */
+/** Texts that break parsers; some are bytes, written as one character each. */
 const SCRAPS = [
   '', ' ', '\t', '\n', '\r\n', '\r', '\0', '\x7f', '\x80', '\xff', '\xc3\xa9', '\xed\xa0\x80', '\xf4\x90\x80\x80',
   '\u2028', ',', ';', ':', '=',
@@ -49,7 +49,7 @@ export function changedText(text: string, random: Seeded): string {
   return changed;
 }
 
-/** Of all the kinds that JSON has, nested up to `depth`. */
+/** A value of any kind that JSON has, nested up to `depth`. */
 function jsonValue(random: Seeded, depth: number): string {
   const kind = random.below(depth > 0 ? 8 : 6);
   if (kind < 3) return jsonString(random);
@@ -72,7 +72,7 @@ function jsonString(random: Seeded): string {
   return `"${Array.from({ length: random.below(6) }, () => random.pick(JSON_PIECES)).join('')}"`;
 }
 
-/** A JSON document with the named member, most of them; some nested deeply, some changed, some not UTF-8. */
+/** A JSON document, mostly one with the named member; some are nested deeply, some changed, some not UTF-8. */
 export function jsonBody(random: Seeded, member: string): Uint8Array {
   const members = [`"${member}":${jsonValue(random, 2)}`];
   while (random.oneIn(2)) {
@@ -105,7 +105,7 @@ export function listQuery(random: Seeded): string {
   return random.oneIn(4) ? changedText(query, random) : query;
 }
 
-/** Challenge tokens: signed with `key` or another, expired, of each purpose, or changed. */
+/** A challenge token: signed with `key` or another, expired, of each purpose, or changed. */
 export function powToken(random: Seeded, key: Uint8Array, nowSeconds: number): string {
   const challenge = {
     nonce: Buffer.from(random.bytes(16)).toString('hex'),
@@ -118,7 +118,7 @@ export function powToken(random: Seeded, key: Uint8Array, nowSeconds: number): s
 
 let requests: readonly Uint8Array[] | undefined;
 
-/** Certification requests in PEM, the bytes or the text around them changed, or right. */
+/** A certification request in PEM: right, or with its bytes or the text around them changed. */
 export function certificationRequest(random: Seeded): string {
   requests ??= ['sha256', 'sha384', 'sha512'].map((digest) => makeRequest({ digest }));
   const der = Buffer.from(random.pick(requests));

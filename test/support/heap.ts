@@ -1,4 +1,4 @@
-// What is left in memory when nothing more can be collected, for tests that bound what something keeps.
+// How much memory is left after everything collectable is collected, for tests that limit what something keeps.
 
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';

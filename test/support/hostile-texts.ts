@@ -1,8 +1,8 @@
-// Texts that would like to be more than text where a browser shows them, and what is to be seen of them.
+// Texts that try to be more than text when a browser shows them, and what a page must show for them.
 
 import type { Seeded } from './seeded.ts';
 
-/** Each sets `window.ran`, asks something of outside.example or changes the document where it is not text. */
+/** Where it is not taken as text, each sets `window.ran`, asks something of outside.example or changes the document. */
 export const HOSTILE = [
   '<script>window.ran = 1</script>', '</pre><script>window.ran = 2</script>', '</title><script>window.ran = 3</script>',
   '<img src="http://outside.example/x" onerror="window.ran = 4">', '"><img src=x onerror=window.ran=5>',
@@ -26,13 +26,13 @@ export const SHOWN = [
   'a', ' ', '\t', '\n', '\n\n', 'é', '日本', '🎉', '\u0301', '\u200d', 'x'.repeat(40),
 ];
 
-/** What is shown as a mark, and half a surrogate pair. */
+/** What a page shows as a mark, and half a surrogate pair. */
 export const MARKED = ['\0', '\x08', '\x1b[31m', '\x7f', '\x9b', '\u202e', '\u2066', '\u2028', '\ufeff', '\ud800', '\ufffe'];
 
 /** What one browser or another takes for the end of a line. */
 const LINE_ENDS = ['\n', '\r\n', '\r', '\n\r', '\r\r\n', '\v', '\f', '\x85', '\u2028', '\u2029'];
 
-/** Of direction, of width, of joining, of language; all of it is invisible, or moves what is seen. */
+/** Characters for direction, width, joining and language: all are invisible, or move what is seen. */
 const INVISIBLE = [
   '\xad', '\u061c', '\u115f', '\u180e', '\u200b', '\u200c', '\u200d', '\u200e', '\u200f', '\u202a', '\u202b', '\u202c',
   '\u202d', '\u202e', '\u2060', '\u2061', '\u2066', '\u2067', '\u2068', '\u2069', '\u206a', '\u206f', '\u3164', '\ufe0f',
@@ -47,7 +47,7 @@ const URLS = [
   'tel:+123', 'about:blank', 'chrome://version', 'http://[::1]/', 'http://a@outside.example:80\\@x/', 'http://xn--e1afmkfd/',
 ];
 
-/** What engines of templates and interpreters would put something in the place of. */
+/** What template engines and interpreters would replace. */
 const TEMPLATES = [
   '{{7*7}}', '{{constructor.constructor("window.ran=30")()}}', '${7*7}', '#{7*7}', '<%= 7*7 %>', '{%x%}', '[[7*7]]',
   '{{{x}}}', '$&', '$1', '$`', '$\'', '$$', '\\0', '\\u003cscript>', '%s', '%3Cscript%3E', '{0}', '@(7*7)', '<?php x ?>',
@@ -62,7 +62,7 @@ const NO_TEXT = [
 
 const BOM = Buffer.from('\ufeff');
 
-/** Less than a page shows of a text. */
+/** Less than the 512 KiB of a text that a page shows. */
 const LONGEST_BYTES = 400_000;
 
 /** A content of any kind, most often text; one in fifty is long. */
@@ -92,10 +92,10 @@ function hostilePiece(random: Seeded): Buffer {
   }
 }
 
-/** What is not seen, or changes the direction of what is, and so is shown by its number. */
+/** Characters that are invisible or change the direction of others, so a page shows their numbers. */
 const BY_NUMBER = /[\p{Cc}\p{Bidi_Control}\u2028\u2029\u2060-\u206f\ufeff\ufff9-\ufffb]/gu;
 
-/** The text that a page must show of a content; undefined where it is none. */
+/** The text that a page must show for a content; undefined if the content is not text. */
 export function shownText(content: Uint8Array): string | undefined {
   try {
     const text = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(content);

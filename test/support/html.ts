@@ -1,5 +1,5 @@
-// HTML as the service may send it, read far more strictly than a browser reads it: elements that it knows, each closed,
-// attributes in double quotes, and no character of markup but escaped. Anything else fails the test.
+// HTML as the service may send it, read far more strictly than a browser reads it: only known elements, each closed,
+// attributes in double quotes, and every character of markup escaped. Anything else fails the test.
 
 import assert from 'node:assert/strict';
 
@@ -9,7 +9,7 @@ export interface Element {
   readonly children: (Element | string)[];
 }
 
-/** Without an end tag. */
+/** Elements without an end tag. */
 const VOID = ['meta', 'input', 'wbr'];
 
 const KNOWN = new Set([
@@ -17,7 +17,7 @@ const KNOWN = new Set([
   'pre', 'small', 'time', 'table', 'tr', 'th', 'td', 'dl', 'dt', 'dd', 'form', 'label', 'button',
 ]);
 
-/** None that begins with `on`, `style`, `src` or anything else that could load or run something. */
+/** None begins with `on`, and none is `style`, `src` or anything else that could load or run something. */
 const ATTRIBUTES = new Set([
   'lang', 'charset', 'http-equiv', 'content', 'name', 'role', 'align', 'valign', 'cellpadding', 'cellspacing', 'width', 'href', 'rel',
   'download', 'datetime', 'scope', 'id', 'tabindex', 'aria-hidden', 'aria-label', 'inert', 'method', 'action', 'target', 'for',
@@ -65,7 +65,7 @@ function attributesOf(text: string): Record<string, string> {
   return attributes;
 }
 
-/** Refuses what is not seen, but tab and newline, and what changes the order of what is. */
+/** Refuses invisible characters, but not tab and newline, and those that change the order of what is seen. */
 function plainText(text: string): string {
   assert.doesNotMatch(text, /(?![\t\n])[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}\ufeff]/u);
   assert.ok(text.isWellFormed());
@@ -87,20 +87,20 @@ export function only(element: Element, name: string): Element {
   return found[0]!;
 }
 
-/** What is selected when all of it is, without what is inert. */
+/** The text that is selected when the whole element is, without what is inert. */
 export function textOf(element: Element): string {
   if ('inert' in element.attributes) return '';
   return element.children.map((child) => (typeof child === 'string' ? child : textOf(child))).join('');
 }
 
-/** The elements alone, nested as they are, without the places where a long word may be broken. */
+/** The elements with the names of their attributes, nested as they are, without text and `wbr`. */
 export function structureOf({ name, attributes, children }: Element): string {
   if (name === 'wbr') return '';
   const inner = children.map((child) => (typeof child === 'string' ? '' : structureOf(child))).join('');
   return `${name}[${Object.keys(attributes).join(' ')}](${inner})`;
 }
 
-/** What holds of every page, beside the headers. `contact` is the one link that leads elsewhere. */
+/** Checks what holds of every page, beside the headers. `contact` is the only link that may lead elsewhere. */
 export function assertPage(text: string, contact = ''): Element {
   const page = parseHtml(text);
   assert.equal(page.attributes['lang'], 'en');

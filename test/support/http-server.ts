@@ -1,5 +1,5 @@
 // The HTTP server alone, with a table of routes that stands for every kind of handler there is. Tests of src/http/ use
-// it; whoever tests the service itself starts the whole of it with app.ts.
+// it; tests of the service itself start all of it with app.ts.
 
 import type { TestContext } from 'node:test';
 import type { Config } from '../../src/config/settings.ts';
@@ -27,7 +27,7 @@ export interface RunningHttp {
   readonly logged: LogEntry[];
   /** Resolves with the first `request` line of the log that fits, past or to come. */
   answered(fits: (details: NonNullable<LogEntry['details']>) => boolean): Promise<LogEntry>;
-  /** Resolves when time-outs and rates have been looked at since the call, and what came of it has happened. */
+  /** Resolves when time-outs and rates have been checked since the call, and what follows from that has happened. */
   checked(): Promise<void>;
 }
 

@@ -1,4 +1,4 @@
-// A host of a cluster on one imitated node, and what that node says.
+// A host of a cluster on one imitated node, and answers of that node.
 
 import type { TestContext } from 'node:test';
 import type { LogEntry } from '../../src/core/events.ts';
@@ -16,7 +16,7 @@ export const EVENT = { time: 1, event: 'seen', outcome: 'success', clientId: nul
 export async function startNode(t: TestContext) {
   const behind: { choose: (asked: Asked) => Fault | undefined } = { choose: () => undefined };
   const stores: Store[] = [];
-  // First, since hooks run in their order: without its node a store waits five seconds.
+  // Registered first, since hooks run in order: a store that closes without its node waits five seconds.
   t.after(() => {
     behind.choose = () => undefined;
     return Promise.all(stores.map((store) => store.close()));
@@ -36,7 +36,7 @@ export async function openStore(t: TestContext) {
   return { ...node, logged, store };
 }
 
-/** The fault for the first request that fits, and then no more. */
+/** The fault for the first request that fits, and none after it. */
 export function once(fits: (asked: Asked) => boolean, fault: Fault): (asked: Asked) => Fault | undefined {
   let isDone = false;
   return (asked) => {
@@ -46,7 +46,7 @@ export function once(fits: (asked: Asked) => boolean, fault: Fault): (asked: Ask
   };
 }
 
-/** What a node answers, for one that carries nothing out. */
+/** These results as the answer of a node that carries nothing out. */
 export function saying(...results: readonly object[]): Fault {
   return { kind: 'replaced', status: 200, body: JSON.stringify({ results }), isCarriedOut: false };
 }

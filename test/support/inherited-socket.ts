@@ -1,5 +1,5 @@
-// A listening socket that outlives the processes serving on it, as under systemd: a shell holds it and starts the
-// built server on it again and again, with what sd_listen_fds(3) says of it in the environment.
+// A listening socket that outlives the processes serving on it, as under systemd: a shell holds it and starts the built
+// server on it again and again, with the environment that sd_listen_fds(3) describes.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -21,11 +21,11 @@ export interface Holder {
   output(): string;
 }
 
-/** `exec` keeps the process, so the shell's own number is right for LISTEN_PID. */
+/** `exec` keeps the process, so the shell's own pid is right for LISTEN_PID. */
 const ONE_SERVER = 'echo "pid $$"; LISTEN_PID=$$ LISTEN_FDS=1 exec "$@" 2>&1';
 const HOLD = `while read -r _; do sh -c '${ONE_SERVER}' sh "$@"; echo "ended $?"; done`;
 
-/** Everything is gone when the test ends. Nobody accepts on the socket before the first server does. */
+/** Everything is removed when the test ends. No process accepts on the socket before the first server does. */
 export async function holdSocket(
   t: TestContext,
   place: { readonly port: number } | { readonly path: string },
@@ -74,7 +74,7 @@ function descriptorOf(socket: Server): number {
   return (socket as unknown as { _handle: { fd: number } })._handle.fd;
 }
 
-/** Closes this process's copy. libuv would remove the path of a unix socket with it, so that is elsewhere meanwhile. */
+/** Closes this process's copy. libuv would also remove the path of a unix socket, so the path is renamed meanwhile. */
 async function letGo(socket: Server, address: AddressInfo | string): Promise<void> {
   const closed = once(socket, 'close');
   if (typeof address === 'string') renameSync(address, `${address}.kept`);
@@ -83,7 +83,7 @@ async function letGo(socket: Server, address: AddressInfo | string): Promise<voi
   if (typeof address === 'string') renameSync(`${address}.kept`, address);
 }
 
-/** `next` resolves with the first match behind the one before. Rejects when the stream ends without. */
+/** `next` resolves with the first match after the one before it; rejects when the stream ends without a match. */
 function reader(stream: NodeJS.ReadableStream): { next(pattern: RegExp): Promise<RegExpExecArray>; output(): string } {
   let text = '';
   let position = 0;

@@ -13,9 +13,9 @@ export type Files = readonly string[];
 
 export interface Inspected {
   readonly main: MainProcess & { readonly url: string };
-  /** What the thread that serves has loaded. */
+  /** The files that the serving thread has loaded. */
   loaded(): Promise<Files>;
-  /** What of it has run a function since this was asked last. */
+  /** The loaded files of which a function has run since this was asked last. */
   entered(): Promise<Files>;
 }
 
@@ -63,7 +63,7 @@ export async function startInspected(t: TestContext): Promise<Inspected> {
   };
 }
 
-/** The code of a module itself, which begins where its file begins, runs once when it is loaded. */
+/** The code of a module itself, which begins at offset 0, does not count: it runs once, when it is loaded. */
 function isCalled({ ranges: [range] }: Coverage['result'][number]['functions'][number]): boolean {
   return range !== undefined && range.startOffset > 0 && range.count > 0;
 }
@@ -73,7 +73,7 @@ function filesOf(urls: readonly string[]): Files {
   return urls.filter((url) => url.startsWith('file:')).map((url) => relative(folder, fileURLToPath(url))).sort();
 }
 
-/** What the inspector answers and tells; one command at a time. */
+/** `ask` sends one command at a time; `events` are what the inspector tells by itself. */
 async function connect(t: TestContext, url: string): Promise<{ ask: Ask; events: Event[] }> {
   const socket = new WebSocket(url);
   t.after(() => socket.close());

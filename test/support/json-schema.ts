@@ -1,6 +1,6 @@
 // JSON Schema (2020-12) as far as the description of the API uses it. A keyword that is not known here fails the test
-// rather than being passed over. An object takes only the members that its schema names: the description leaves objects
-// open, so that clients bear a later version's, but what this version writes it names.
+// rather than being passed over. An object takes only the members that its schema names. The description leaves objects
+// open, so that clients accept the members of later versions, but it names all that this version writes.
 
 import assert from 'node:assert/strict';
 import { isDeepStrictEqual } from 'node:util';

@@ -1,5 +1,5 @@
-// TLS 1.3 KeyUpdate records (RFC 8446 section 4.6.3), of which node's client sends none by itself: any number at once,
-// each asking for one in return. They are sealed here, with the secret that the client tells who wants to read along.
+// TLS 1.3 KeyUpdate records (RFC 8446 section 4.6.3), which node's client never sends by itself: any number at once,
+// each asking for one in return. They are sealed here, with the secret from the client's `keylog` event.
 
 import { createCipheriv, createHmac } from 'node:crypto';
 import { once } from 'node:events';
@@ -16,7 +16,7 @@ const [HASH_BYTES, KEY_BYTES, NONCE_BYTES] = [32, 16, 12];
 const CONTENT = Buffer.of(24, 0, 0, 1, 1, 22);
 const HEADER = Buffer.of(23, 3, 3, 0, CONTENT.length + 16);
 
-/** Of TCP, below a connection on which nothing but the handshake was sent; `records` are for it to send next. */
+/** The TCP socket below a TLS connection that has sent only its handshake, and the `records` to send on it next. */
 interface Opened {
   readonly socket: Socket;
   readonly records: Buffer;
@@ -25,7 +25,7 @@ interface Opened {
 export async function openForKeyUpdates(t: TestContext, port: number, count: number): Promise<Opened> {
   const socket = connect({ port, host: '127.0.0.1' });
   const above = connectTls({ socket, rejectUnauthorized: false, minVersion: 'TLSv1.3', ciphers: CIPHER });
-  // It is told of a reset, and has no part in what is sent below it.
+  // The TLS socket is told of a reset, and has no part in what is sent below it.
   above.on('error', () => {});
   t.after(() => socket.destroy());
   let lines = '';
@@ -33,14 +33,14 @@ export async function openForKeyUpdates(t: TestContext, port: number, count: num
     lines += line.toString();
   });
   await once(above, 'secureConnect');
-  // What the client has still to say of the handshake goes out after this event.
+  // The client sends the rest of its handshake after this event.
   await setImmediate();
   const [, hex = ''] = /^CLIENT_TRAFFIC_SECRET_0 \w+ (\w+)$/m.exec(lines) ?? [];
   let secret: Uint8Array = Buffer.from(hex, 'hex');
   const records = Array.from({ length: count }, () => {
     const key = expandLabel(secret, 'key', KEY_BYTES);
     const nonce = expandLabel(secret, 'iv', NONCE_BYTES);
-    // The first record under each key: its sequence number, which the nonce is changed by, is zero.
+    // Each record is the first under its key, so its sequence number, which would change the nonce, is zero.
     const cipher = createCipheriv('aes-128-gcm', key, nonce).setAAD(HEADER);
     const sealed = [HEADER, cipher.update(CONTENT), cipher.final(), cipher.getAuthTag()];
     secret = expandLabel(secret, 'traffic upd', HASH_BYTES);

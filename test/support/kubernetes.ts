@@ -1,6 +1,6 @@
-// What the API of Kubernetes (v1.30: core/v1, apps/v1, networking.k8s.io/v1) knows of the kinds that
-// scripts/deploy/kubernetes has: which fields there are, which of them must be there, and what they hold. Only fields
-// that are of use here are listed, so one more has to be looked up first.
+// What the API of Kubernetes (v1.30: core/v1, apps/v1, networking.k8s.io/v1) knows of the kinds in
+// scripts/deploy/kubernetes: which fields there are, which of them are required, and what they hold. Only the fields in
+// use here are listed: look a new one up before you add it.
 
 type Shape = RegExp | 'boolean' | 'count' | readonly [Shape] | { readonly [field: string]: Shape };
 

@@ -6,7 +6,7 @@ import { type Handler, jsonReply } from '../../src/http/engine/reply.ts';
 
 export const LIMIT_BYTES = 64 * KIB;
 
-/** As the service does it: the declared length before the body is read, the counted one while it is. */
+/** As the service does: checks the declared length before it reads the body, and the counted one while it reads. */
 export const limited: Handler = async (request) => {
   const tooLarge = (size: number): Refusal => new Refusal('pasteTooLarge', { size, maxSize: LIMIT_BYTES });
   const { declaredBytes } = request.body;

@@ -8,16 +8,16 @@ import { ROOT } from './source.ts';
 
 export const LITESTREAM_FOLDER = join(ROOT, 'scripts', 'deploy', 'litestream');
 
-/** The one that the files are for. */
+/** The version that the files are for. */
 const VERSION = '0.5.17';
 
-/** As in README.md of the deployment, where it is under /var/lib/private. */
+/** The name in README.md of the deployment, where the replica is under /var/lib/private. */
 const REPLICA = 'pasted-replica';
 
 export interface LitestreamOptions {
   /** The built service's entry. */
   readonly main: string;
-  /** Other settings than those of litestream.yml. */
+  /** Changes the settings of litestream.yml. */
   readonly change?: (configuration: string) => string;
 }
 
@@ -27,11 +27,11 @@ export interface Deployment {
   readonly replica: string;
   /** What systemd would set, and PATH. */
   readonly environment: Readonly<Record<string, string>>;
-  /** Each ExecStartPre= of replica.conf. */
+  /** Runs each ExecStartPre= of replica.conf. */
   prepare(): void;
-  /** ExecStart= of it: program and words. */
+  /** ExecStart= of replica.conf: the program and its arguments. */
   readonly replicate: readonly string[];
-  /** Gives the service that starts next a replica of its own, as one that fails over. */
+  /** Gives the service that starts next a replica of its own, as failing over does. */
   moveReplica(name: string): void;
   /** The first command of failing over. */
   restore(to: string): ReturnType<typeof run>;
@@ -39,7 +39,7 @@ export interface Deployment {
 
 export const deployed = (name: string): string => readFileSync(join(LITESTREAM_FOLDER, name), 'utf8');
 
-/** Why it cannot be tried here. */
+/** Why Litestream cannot be tried here; undefined if it can. */
 export function litestreamMissing(): string | undefined {
   const program = findLitestream();
   if (program === undefined) return 'litestream is not installed';
@@ -47,12 +47,12 @@ export function litestreamMissing(): string | undefined {
   return version === VERSION ? undefined : `litestream is ${version}, and the files are for ${VERSION}`;
 }
 
-/** Where .ci/run put it, before any other. */
+/** The path of Litestream: the one that .ci/run has fetched, before any other. */
 export function findLitestream(): string | undefined {
   return findProgram('litestream', join(ROOT, '.runtime', `litestream-${VERSION}`));
 }
 
-/** Its files with paths of `folder` in the place of those of a server. The log is shortened sooner. */
+/** Writes the deployment's files with paths in `folder` instead of a server's. The log is shortened more often. */
 export function deployLitestream(folder: string, { main, change = (text) => text }: LitestreamOptions): Deployment {
   const program = findLitestream();
   assert.ok(program);
@@ -104,7 +104,7 @@ export function deployLitestream(folder: string, { main, change = (text) => text
   };
 }
 
-/** The service itself, in the shell that is the only child of Litestream. */
+/** The pid of the service itself, which runs in the shell that is the only child of Litestream. */
 export function serviceUnder(litestreamPid: number): number | undefined {
   const [shell, ...others] = childrenOf(litestreamPid);
   assert.deepEqual(others, []);

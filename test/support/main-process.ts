@@ -1,5 +1,5 @@
-// dist/main.js as a process of its own, with an environment that holds what the test gives and nothing of the test's
-// own. It is killed when the test ends, if it still runs.
+// dist/main.js as a process of its own, whose environment holds only what the test gives. It is killed when the test
+// ends, if it still runs.
 
 import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -16,7 +16,7 @@ export interface MainProcess {
   /** What has come so far. */
   stdout(): string;
   stderr(): string;
-  /** The first match in standard output, as soon as there is one. Rejects when the process ends without. */
+  /** The first match in standard output, as soon as there is one. Rejects when the process ends without a match. */
   printed(pattern: RegExp): Promise<RegExpMatchArray>;
   /** The exit code, or the name of the signal, after everything that it wrote has arrived. */
   readonly ended: Promise<number | string>;
@@ -43,7 +43,7 @@ export function temporaryFolder(t: TestContext): string {
   return folder;
 }
 
-/** Begins; whoever wants to know when it serves waits for what it prints. */
+/** Starts the process. To know when it serves, wait for what it prints. */
 export function startMain(t: TestContext, words: readonly string[], options: StartOptions = {}): MainProcess {
   const folder = mkdtempSync(join(tmpdir(), 'pasted-main-'));
   const [program, ...before] = options.through ?? [process.execPath];

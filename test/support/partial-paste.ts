@@ -1,11 +1,11 @@
-// A server whose only paste burns, and of which only the beginning ever comes: for clients that must not lose that.
+// A server whose only paste burns, and comes only in part: clients must not lose that part.
 
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { TestContext } from 'node:test';
 
-/** After the beginning of 60 bytes the connection breaks, or stays as it is. Resolves with the server's address. */
+/** Sends the beginning of 60 bytes; then the connection breaks or stays open. Resolves with the server's address. */
 export async function partialPaste(t: TestContext, beginning: string, then: 'breaks' | 'stays'): Promise<string> {
   const server = createServer(({ method }, response) => {
     response.writeHead(200, {

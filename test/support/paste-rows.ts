@@ -1,5 +1,5 @@
-// Many pastes at once, as rows that a test writes without the service: for lists, whose speed is a question of how many
-// there are.
+// Many pastes at once, as rows that a test writes without the service: for tests of lists, whose speed depends on how
+// many pastes there are.
 
 import { DatabaseSync } from 'node:sqlite';
 import { CREATED_AT } from './store.ts';

@@ -1,4 +1,4 @@
-// pastec beside a service with TLS of its own, where certificates count; and programs in its way.
+// pastec with a service that does TLS itself, where certificates count; and a PATH that lacks or replaces a program.
 
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { delimiter, join } from 'node:path';
@@ -8,9 +8,9 @@ import { clientOf, SH, type Client, type Shell } from './shells.ts';
 import { serverPair, startTlsApp, type RunningTlsApp } from './tls.ts';
 
 export interface TlsClient extends Client {
-  /** Where the certificate for the server is. */
+  /** The folder of the client's certificate for the server. */
   readonly identity: string;
-  /** What stands in `facts` there. */
+  /** The value of a name in the file `facts` of that folder. */
   readonly fact: (name: string) => string | undefined;
 }
 

@@ -1,4 +1,4 @@
-// The PKI's endpoints as tests call them: requests with a JSON body and an identity, and what they are answered.
+// The PKI's endpoints as tests call them: requests with a JSON body and an identity, and their answers.
 
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
@@ -13,7 +13,7 @@ import { run } from './programs.ts';
 
 export const CA_PASSWORD = 'the password of the CA';
 
-/** With the `/pki` endpoints, able to issue, registering without work. */
+/** Settings with the `/pki` endpoints, a password for the authority, and no work for registering. */
 export const PKI = {
   pkiEnabled: true,
   pkiCaPassword: CA_PASSWORD,
@@ -66,7 +66,7 @@ export async function issue(app: RunningApp, commonName = 'alice', sending: Send
   return json as unknown as Issued;
 }
 
-/** With an authority and its first certificate, which is the admin's. */
+/** Creates an authority and its first certificate, which is the admin's. */
 export async function withAdmin(app: RunningApp): Promise<Issued> {
   await createAuthority(app);
   return issue(app, 'admin');
@@ -81,7 +81,7 @@ export async function withRestarted(
 ): Promise<void> {
   await app.close();
   const after = await startApp(t, { ...PKI, ...overrides, databasePath });
-  // Not left to the end of the test, when the first app removes the folder.
+  // Closed here, because the first app removes the folder at the end of the test.
   await use(after).finally(() => after.app.close());
 }
 
@@ -134,7 +134,7 @@ export function certificateOf({ certificate_pem: pem }: Issued): X509Certificate
   return new X509Certificate(pem);
 }
 
-/** The names of files in that folder with these contents, for programs to read. */
+/** Writes files with these names and contents into the folder, for programs to read. */
 export function writeFiles(folder: string, files: Readonly<Record<string, string | Uint8Array>>): void {
   for (const [name, content] of Object.entries(files)) writeFileSync(join(folder, name), content);
 }
@@ -146,7 +146,7 @@ export function openssl(folder: string, ...args: readonly string[]): string {
   return output;
 }
 
-/** A new P-384 key in `<name>.key`, and a request for it as openssl makes it: the request in PEM. */
+/** Makes a new key in `<name>.key`, P-384 by default; gives openssl's certification request for it in PEM. */
 export function requestByOpenssl(folder: string, name: string, curve = 'secp384r1'): string {
   openssl(folder, 'ecparam', '-name', curve, '-genkey', '-noout', '-out', `${name}.key`);
   return openssl(folder, 'req', '-new', '-key', `${name}.key`, '-subj', `/CN=${name}/O=ignored`);

@@ -5,7 +5,7 @@ import { cpSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { builtMain } from './built.ts';
 
-/** `code` is a module whose `plant` gives what the answer has as JSON. Gives the path of the copy's main.js. */
+/** `code` is a module whose `plant` gives the JSON of the answer. Gives the path of the copy's main.js. */
 export function plantedBuild(folder: string, code: string): string {
   const copy = join(folder, 'dist');
   cpSync(dirname(builtMain()), copy, { recursive: true });

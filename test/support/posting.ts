@@ -44,7 +44,7 @@ export function assertError({ status, json }: Answer, expected: number, error: s
   assert.deepEqual({ status, ...json }, { status: expected, error, ...members });
 }
 
-/** A refusal for want of work: this error, and a hint that names where a challenge is to be had. */
+/** A refusal because work is missing: this error, and a hint that names where to get a challenge. */
 export function assertWorkRefused({ status, json }: Answer, error: string): void {
   const { hint, ...rest } = json;
   assert.deepEqual({ status, ...rest }, { status: 400, error });

@@ -21,7 +21,7 @@ export function isInstalled(t: Pick<TestContext, 'skip'>, program: string): bool
   return isFound;
 }
 
-/** Its path: that in one of the folders before any on PATH. */
+/** The path of the program: in one of the folders, before any on PATH. */
 export function findProgram(program: string, ...folders: readonly string[]): string | undefined {
   const places = [...folders, ...(process.env.PATH ?? '').split(delimiter)].map((folder) => join(folder, program));
   return places.find((path) => {

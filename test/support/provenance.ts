@@ -1,5 +1,5 @@
 // What in-toto's Statement v1 and SLSA's provenance v1 ask of a statement (in-toto/attestation, spec/v1; slsa.dev,
-// provenance/v1): members that must be there, and the types of those that may.
+// provenance/v1): which members are required, and the types of these and of the optional ones.
 
 type Value = unknown;
 type Members = Readonly<Record<string, Value>>;
@@ -13,7 +13,7 @@ const ONE_OF_DIGESTS: Readonly<Record<string, RegExp>> = {
   gitCommit: /^(?:[0-9a-f]{40}|[0-9a-f]{64})$/,
 };
 
-/** The paths of what is wrong with it; those of the predicate begin in its two halves. */
+/** The paths of what is wrong with the statement; those in the predicate begin below its two halves. */
 export function statementFaults(statement: Value): string[] {
   return object({
     _type: exactly('https://in-toto.io/Statement/v1'),
@@ -22,7 +22,7 @@ export function statementFaults(statement: Value): string[] {
     predicate: object({
       buildDefinition: object({
         buildType: uri,
-        // Required, and what is empty counts as not there.
+        // Required, and an empty object counts as missing.
         externalParameters: filled,
       }, { internalParameters: filled, resolvedDependencies: listOf(resource, 0) }),
       runDetails: object({ builder: object({ id: uri }, { builderDependencies: listOf(resource, 0), version: filled }) }, {
@@ -73,7 +73,7 @@ function listOf(check: Check, least: number): Check {
   };
 }
 
-/** What both do not name, no specification does. */
+/** Refuses a member that neither list names, since no specification names it. */
 function object(required: Readonly<Record<string, Check>>, optional: Readonly<Record<string, Check>> = {}): Check {
   return (value, path) => {
     if (!isObject(value)) return [path];

@@ -1,5 +1,5 @@
-// What must hold behind any proxy of scripts/deploy, whichever it is: whose identity arrives, that uploads get through
-// or are refused early, that reading is as without it, and that revoking a certificate ends what it gave.
+// What must hold behind every proxy of scripts/deploy: the right identity arrives, uploads get through or are refused
+// early, reading is as without a proxy, and revoking a certificate ends what it gave.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -17,12 +17,12 @@ import {
 
 const LISTENERS = ['http:', 'https:'] as const;
 
-/** Has a proxy that removes what the client names here (RFC 9110 section 7.6.1) remove its own headers. */
+/** A proxy removes the headers that the client names here (RFC 9110 section 7.6.1): they are the proxy's own. */
 const HOP_BY_HOP = ['-H', 'Connection: close, X-Proxy-Secret, X-SSL-Client-SHA1, X-SSL-Client-Cert, X-Forwarded-For'];
 
 /**
- * Everything below, each as a step of the test. With `reload`, which makes the proxy read the revocation list again,
- * the proxy must refuse who is on it. Ends the service.
+ * Runs the checks that hold for every proxy, each as a step of the test. `reload` makes the proxy read the revocation
+ * list again: with it, the proxy must refuse the certificates on the list. Ends the service.
  */
 export async function checkProxy(
   t: TestContext,
@@ -54,12 +54,12 @@ function jsonOf({ body }: CurlAnswer): Record<string, unknown> {
   return JSON.parse(body) as Record<string, unknown>;
 }
 
-/** The certificate with a rewritten signature, which TLS takes for as good: openssl's and Go's do. */
+/** The certificate with a rewritten signature, which TLS accepts just as well, in openssl and in Go. */
 function rewritten(name: 'admin' | 'client'): string[] {
   return ['--cert', `${name}-rewritten.crt`, '--key', `${name}.key`];
 }
 
-/** The owner of a paste stored through the proxy: 12 digits of a fingerprint, or nobody. */
+/** The owner of a paste stored through the proxy: 12 digits of a fingerprint; undefined for nobody. */
 async function ownerBy(curl: Curl, url: string, ...args: readonly string[]): Promise<unknown> {
   const answer = await curl(`${url}/`, '-d', 'x', ...args);
   assert.equal(answer.status, 201, answer.body);
@@ -111,10 +111,10 @@ async function checkClaims(site: Site): Promise<void> {
   assert.equal(entries[0]?.client_ip, '127.0.0.1', 'the address is the connection\'s');
 }
 
-/** There is room for those that the proxy adds. */
+/** 100 lines of a client leave room for those that the proxy adds. */
 async function checkHeaderLines(t: TestContext, { httpPort }: Site): Promise<void> {
   for (const [count, status] of [[100, 200], [116, 431]] as const) {
-    // Beside Host.
+    // `count` lines beside Host: Connection and these.
     const own = Array.from({ length: count - 1 }, (_, index) => `X-A${index}: 1`);
     const connection = await openRaw(t, httpPort);
     connection.send(head('GET /health HTTP/1.1', `Host: ${SITE_NAME}`, 'Connection: close', ...own));
@@ -124,7 +124,7 @@ async function checkHeaderLines(t: TestContext, { httpPort }: Site): Promise<voi
   }
 }
 
-/** HTTP/1.0 had no Host yet: the proxy has one site only, unless it goes by names. */
+/** HTTP/1.0 had no Host yet. A proxy that does not choose its site by name serves the only one that it has. */
 export async function checkWithoutHost(t: TestContext, { httpPort }: Site): Promise<void> {
   const connection = await openRaw(t, httpPort);
   connection.send('GET /health HTTP/1.0\r\n\r\n');
@@ -153,7 +153,7 @@ async function checkEarlyAnswer(t: TestContext, { httpPort }: Site): Promise<voi
   assert.ok(sent < declared, `the answer comes before the body, of which ${sent} bytes were sent`);
 }
 
-/** 413 however the body is sent; and 50 MiB, byte for byte, for whom they are allowed. */
+/** Too large a body is answered 413 however it is sent; a client that may store 50 MiB gets back each byte. */
 async function checkUploads(site: Site): Promise<void> {
   const curl = curlOf(site);
   const largest = 50 * MIB;
@@ -178,7 +178,7 @@ async function checkUploads(site: Site): Promise<void> {
   assert.ok(readFileSync(join(site.folder, 'fetched')).equals(large));
 }
 
-/** What is read once is read once, and a part of a paste is that part. */
+/** A paste that burns is read only once, and a range of a paste is that range. */
 async function checkReading(site: Site): Promise<void> {
   const curl = curlOf(site);
   for (const listener of LISTENERS) {
@@ -204,7 +204,7 @@ async function revokeClient(curl: Curl): Promise<void> {
   assert.equal(revoked.status, 200, revoked.body);
 }
 
-/** Whoever has revoked a certificate is anonymous with it, whatever the proxy knows of that. */
+/** A client with a revoked certificate is anonymous at once, even if the proxy does not know that it was revoked. */
 async function checkRevokedAtOnce(site: Site): Promise<void> {
   const curl = curlOf(site);
   assert.equal(await ownerBy(curl, 'https:', ...rewritten('client')), site.client.slice(0, 12));
@@ -216,7 +216,7 @@ async function checkRevokedAtOnce(site: Site): Promise<void> {
   }
 }
 
-/** Where the service looks for the SHA-1 of a proxy that hands the certificate over, nobody is anybody. */
+/** When the service looks for a SHA-1 but its proxy hands the certificate over, every client is anonymous. */
 export async function checkSettingForgotten(site: Site): Promise<void> {
   const curl = curlOf(site);
   const claimed = claims(site);
@@ -226,8 +226,8 @@ export async function checkSettingForgotten(site: Site): Promise<void> {
 }
 
 /**
- * What holds where a proxy hands over the SHA-1 and nothing else: all as ever, but that a rewritten signature makes a
- * certificate of nobody known, which the service can't tell from one of another authority that the proxy believes.
+ * What holds where a proxy hands over only the SHA-1: the same, but a certificate with a rewritten signature counts as
+ * a stranger's, since the service can't tell it from one of another authority that the proxy trusts.
  */
 export async function checkSha1Alone(site: Site, reload: () => Promise<void>): Promise<void> {
   const curl = curlOf(site);
@@ -247,7 +247,7 @@ export async function checkSha1Alone(site: Site, reload: () => Promise<void>): P
   assert.ok(refused.status === 400 || refused.exitCode !== 0, refused.body);
 }
 
-/** Refused are only those on the list. */
+/** Only the certificates on the list are refused. */
 async function checkRevocation(t: TestContext, site: Site, reload: () => Promise<void>): Promise<void> {
   const curl = curlOf(site);
   writeFiles(site.folder, { 'ca.crl.pem': await revocationList(site.app) });
@@ -262,7 +262,7 @@ async function checkRevocation(t: TestContext, site: Site, reload: () => Promise
   for (const listener of LISTENERS) assert.equal(await ownerBy(curl, listener), undefined);
 }
 
-/** The path of a paste is the key to it: not even where the proxy can't reach the service may it be logged. */
+/** The path of a paste is the key to it, so the proxy may not log it, even when it can't reach the service. */
 async function checkSilence(site: Site, proxy: RunningProxy): Promise<void> {
   const curl = curlOf(site);
   const path = String(jsonOf(await curl('https:/', '-d', 'x'))['raw']);

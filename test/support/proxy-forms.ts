@@ -17,11 +17,11 @@ interface Form {
   readonly requestLine?: string;
   /** Instead of the name of the site. */
   readonly host?: string;
-  /** What is hidden in the body is a request of its own to whoever reads the form as RFC 9112 section 6.3 wants it. */
+  /** The body hides a second request for a reader that follows RFC 9112 section 6.3. */
   readonly holdsTwo?: boolean;
 }
 
-/** The header that the service believes of the proxies as they are deployed. */
+/** The header that the service believes when it comes from a deployed proxy. */
 const CLAIMING = 'X-SSL-Client-Cert';
 
 const CHUNKED = 'Transfer-Encoding: chunked';
@@ -31,7 +31,7 @@ function chunk(content: string): string {
   return `${content.length.toString(16)}\r\n${content}\r\n${END}`;
 }
 
-/** Where the body ends. `hidden` is a whole request. */
+/** Forms that leave in doubt where the body ends. `hidden` is a whole request. */
 function lengthForms(hidden: string): Form[] {
   const both = [`Content-Length: ${END.length + hidden.length}`, CHUNKED];
   const encodings = [
@@ -60,7 +60,7 @@ function lengthForms(hidden: string): Form[] {
   ];
 }
 
-/** How chunks are written. */
+/** Forms that leave in doubt what a chunk is. */
 function chunkForms(hidden: string): Form[] {
   const bodies = {
     'a size in 0x': `0x1\r\nx\r\n${END}`,
@@ -79,7 +79,7 @@ function chunkForms(hidden: string): Form[] {
   return Object.entries(bodies).map(([name, body]) => ({ name, lines: [CHUNKED], body }));
 }
 
-/** Where a header begins, whose it is, and where the request goes to. `claim` names the admin. */
+/** Forms that leave in doubt where a header begins, whose it is, or where the request goes. `claim` names the admin. */
 function headForms(claim: string): Form[] {
   const one = 'Content-Length: 1';
   const lines = [
@@ -122,7 +122,7 @@ function formsOf(hidden: string, claim: string): Form[] {
 }
 
 interface Ids {
-  /** Of the form, of what it hides, and of a plain request after it on the same connection. */
+  /** Request ids of the form, of the request that it hides, and of a plain request after it on the same connection. */
   readonly outer: string;
   readonly inner: string;
   readonly after: string;
@@ -152,7 +152,7 @@ function assertInOrder(form: Form, { outer, inner, after }: Ids, answered: Answe
   assert.ok(form.holdsTwo === true || !others.includes(inner), said);
 }
 
-/** Each form as a client on the port without TLS sends it, and a claim to be the admin in it or hidden in its body. */
+/** Sends each form to the port without TLS, with a claim to be the admin in the form or hidden in its body. */
 export async function checkForms(t: TestContext, site: Site): Promise<void> {
   const { logged } = site.app;
   const claim = `${CLAIMING}: ${readFileSync(join(site.folder, 'admin.der')).toString('base64')}`;
@@ -171,7 +171,7 @@ export async function checkForms(t: TestContext, site: Site): Promise<void> {
   const requests = logged.slice(firstLogged).filter(({ event }) => event === 'request');
   const seen = requests.map(({ details }) => String(details?.['request_id']));
   assert.equal(new Set(seen).size, seen.length, 'the service has seen no request twice');
-  // Of a form that breaks off in its body the service may have seen the beginning, and the proxy have given the answer.
+  // If a form breaks off in its body, the service may have seen its beginning, and the proxy may have answered it.
   const unanswered = seen.filter((id) => !answeredIds.has(id) && !/^(?:outer|plain)-/.test(id));
   assert.deepEqual(unanswered, [], 'the service has seen no request that the proxy has not');
   assert.deepEqual(requests.filter(({ clientId }) => clientId !== undefined), [], 'no claim has arrived');

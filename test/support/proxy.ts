@@ -18,14 +18,14 @@ import { temporaryFolder } from './programs.ts';
 
 export const PROXY_SECRET = 'what the proxy and the service know';
 
-/** The server's name in the configurations: a proxy may serve no other. */
+/** The server's name in the configurations: a proxy may serve no other name. */
 export const SITE_NAME = 'paste.example';
 
 export interface Site {
   readonly app: RunningApp;
   /**
-   * Stands for /etc/pasted: certificates, the list, and `.p12`, `.der`, `.key` and `-rewritten.crt` of `admin` and
-   * `client`, where the last is the certificate with its other signature.
+   * Stands for /etc/pasted: certificates, the revocation list, and the `.p12`, `.der`, `.key` and `-rewritten.crt` of
+   * `admin` and of `client`. `-rewritten.crt` is the certificate with its other signature.
    */
   readonly folder: string;
   readonly httpPort: number;
@@ -35,16 +35,16 @@ export interface Site {
   readonly client: string;
 }
 
-/** In UTF-8: of the certificates that are issued, none is larger than one with this name. */
+/** The longest name in UTF-8: no certificate that is issued is larger than one with this name. */
 const LONGEST_NAME = '\u{20000}'.repeat(64);
 
-/** Everything but the proxy. Without `identityHeader` it is as each file of scripts/deploy wants it. */
+/** Everything but the proxy. The default for `identityHeader` is what each file of scripts/deploy wants. */
 export async function prepareSite(
   t: TestContext,
   identityHeader: Config['identityHeader'] = 'x-ssl-client-cert',
 ): Promise<Site> {
   const folder = temporaryFolder(t);
-  // The programs go by the host's clock.
+  // The other programs use the host's clock.
   const app = await startApp(t, { ...PKI, proxySecret: PROXY_SECRET, identityHeader }, RUNNING_CLOCK);
   const names = ['admin', 'client'] as const;
   const fingerprints: string[] = [];
@@ -70,7 +70,7 @@ export async function revocationList(app: RunningApp): Promise<string> {
   return (await app.request('/pki/ca.crl.pem')).text();
 }
 
-/** `server.crt` and `server.key`, and `stranger.crt` and `.key` of nobody that the site knows. */
+/** Makes `server.crt` and `.key`, and `stranger.crt` and `.key` of a client that the site does not know. */
 function makeServerCertificate(folder: string): void {
   for (const [name, purpose] of [['server', 'serverAuth'], ['stranger', 'clientAuth']] as const) {
     const key = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-keyout', `${name}.key`];
@@ -100,14 +100,14 @@ export function deployed(name: string, replacements: Replacements): string {
 
 export type Replacements = readonly (readonly [RegExp, string])[];
 
-/** Of a file that hands the whole certificate over, so that it hands over its SHA-1 as in earlier releases. */
+/** Makes a file that hands over the whole certificate hand over its SHA-1 instead, as in earlier releases. */
 export const SHA1_INSTEAD: Replacements = [
   // The two headers change places, also where they are removed.
   [/X-SSL-Client-SHA1/g, 'X-Other'], [/X-SSL-Client-Cert/g, 'X-SSL-Client-SHA1'], [/X-Other/g, 'X-SSL-Client-Cert'],
 ];
 
 export interface RunningProxy {
-  /** Sends it a signal, and waits for the words that it says then. */
+  /** Sends the proxy a signal, and waits for the words with which it answers. */
   signal(name: NodeJS.Signals, answer: RegExp): Promise<void>;
   /** Everything that it has said so far. */
   said(): string;

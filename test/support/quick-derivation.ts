@@ -1,7 +1,7 @@
-// Imported before anything of src/: PBKDF2 does a tenth of the iterations that it is asked for, in this process and not in
-// its threads. For tests in which such a key is only on the way, as each use of the authority's key is: 600 000 iterations
-// are 0.13 s of CPU each time. What is stored names 600 000 as ever. Not for tests in which another process or program
-// unlocks what this one locked: unit/password, interop/ and unit/crypto-pkcs12 hold the count.
+// Imported before anything of src/: makes PBKDF2 do a tenth of the iterations that it is asked for, in this process and
+// not in its threads. For tests that derive such a key only on the way, as each use of the authority's key does:
+// 600 000 iterations take 0.13 s of CPU each time. What is stored still names 600 000. Not for tests in which another
+// process or program unlocks what this one locked: unit/password, interop/ and unit/crypto-pkcs12 keep the whole count.
 
 import crypto from 'node:crypto';
 import { syncBuiltinESMExports } from 'node:module';
@@ -15,7 +15,7 @@ const quick: typeof pbkdf2 = (password, salt, iterations, keyBytes, digest, ...r
 Object.assign(crypto, { pbkdf2: quick });
 syncBuiltinESMExports();
 
-/** What the derivations since the last call were asked for: all that their time depends on but for the password. */
+/** What derivations were asked for since the last call: all that their time depends on, except the password. */
 export function takeDerivations(): readonly object[] {
   return asked.splice(0);
 }

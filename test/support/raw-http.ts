@@ -22,7 +22,7 @@ export interface RawConnection {
   readonly socket: Socket;
   /** Text is sent one byte a character. */
   send(bytes: string | Uint8Array): void;
-  /** The next answer, interim ones (100) included. A HEAD's has no content whatever its Content-Length says. */
+  /** The next answer, interim ones (100) included. To a HEAD it has no content, whatever its Content-Length says. */
   next(method?: string): Promise<RawAnswer>;
   /** What is left when the server has closed its side: nothing, unless an answer came unasked. */
   rest(): Promise<string>;
@@ -58,14 +58,14 @@ export async function openRaw(
   };
 }
 
-/** What has been received and not been taken. */
+/** What has been received and not taken yet. */
 interface Inbox {
   bytes(): Buffer;
   drop(length: number): void;
-  /** Nothing is tried again before there are so many bytes: a large answer is not looked at with every packet. */
+  /** Nothing is tried again before there are that many bytes: else each packet would mean a look at a large answer. */
   readonly expect: (bytes: number) => void;
   isEnded(): boolean;
-  /** Tries now and whenever something has arrived; fails when that can't help any more. */
+  /** Tries now and whenever something has arrived; fails when the connection has ended or the wait is too long. */
   until<T>(attempt: () => T | undefined): Promise<T>;
 }
 
@@ -151,7 +151,7 @@ export async function onlyAnswer(
 
 /**
  * Every whole answer in what one connection received, and the bytes after them. `methods` are those of the requests, in
- * order, without which no answer is to a HEAD; interim answers belong to the same request as the one after them.
+ * order; without them no answer is to a HEAD. An interim answer belongs to the request of the one after it.
  */
 export function wholeAnswers(
   received: Buffer,
@@ -174,7 +174,7 @@ export function head(requestLine: string, ...lines: readonly string[]): string {
   return `${[requestLine, ...host, ...lines].join('\r\n')}\r\n\r\n`;
 }
 
-/** Undefined while it is incomplete; then `expect` is told how many bytes it has, once that is known. */
+/** Undefined while the answer is incomplete; `expect` is then told how many bytes it has, once that is known. */
 function parseAnswer(
   bytes: Buffer,
   method: string,

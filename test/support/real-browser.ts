@@ -1,5 +1,5 @@
 // A real browser without a window, on loopback, with a profile of its own in a temporary folder; it ends with the test.
-// chromium.ts and firefox.ts drive it, and tests see the same of both. A test that needs one which is not installed is
+// chromium.ts and firefox.ts drive it, and tests see the same of both. A test whose browser is not installed is
 // skipped, visibly.
 
 import { spawn } from 'node:child_process';
@@ -14,14 +14,14 @@ import { chromium } from './chromium.ts';
 import { firefox } from './firefox.ts';
 import { isInstalled } from './programs.ts';
 
-/** Programs of Debian. */
+/** Names of programs in Debian. */
 export const BROWSERS = ['chromium', 'firefox-esr'] as const;
 
 export type BrowserName = (typeof BROWSERS)[number];
 
 export interface Browser extends Driver {
   readonly name: BrowserName;
-  /** What it tried to reach that is not on loopback, and did not. */
+  /** First lines of the requests for what is not on loopback; none of them got through. */
   readonly strayed: readonly string[];
 }
 
@@ -70,9 +70,9 @@ function createDeadEnd(strayed: string[]): Server {
 /** How long it may take to end by itself. */
 const ENDING_MS = 5_000;
 
-/** In a process group of its own, which ends with it; setpriv(1) lets it end with this process, however that ends. */
+/** Starts it in its own process group, which ends with it; setpriv(1) ends it with this process, however that ends. */
 async function startProgram(program: string, args: readonly string[], home: string, ready: RegExp) {
-  // Nothing of the desktop of whoever runs the tests.
+  // The environment has nothing of the desktop of the person who runs the tests.
   const { PATH = '' } = process.env;
   // Firefox heeds the preference services.settings.server only beside MOZ_REMOTE_SETTINGS_DEVTOOLS.
   const env = { PATH, HOME: home, TMPDIR: home, LANG: 'C.UTF-8', TZ: 'UTC', MOZ_REMOTE_SETTINGS_DEVTOOLS: '1' };

@@ -9,11 +9,11 @@ import { ROOT, repositoryFiles } from './source.ts';
 export interface ReleaseOptions {
   /** The folder of the source, this one by default. */
   readonly source?: string;
-  /** Beside PATH, or instead of it. */
+  /** Variables beside PATH, which they may replace. */
   readonly environment?: Readonly<Record<string, string>>;
   /** In octal. */
   readonly umask?: string;
-  /** Behind the folder. */
+  /** Arguments after the folder. */
   readonly words?: readonly string[];
 }
 
@@ -50,7 +50,7 @@ export function copySource(target: string): void {
   }
 }
 
-/** The same as a git repository with one commit, whose id this is. */
+/** The same, as a git repository with one commit; gives the id of the commit. */
 export function commitSource(target: string): string {
   copySource(target);
   const git = (...words: string[]): string => {

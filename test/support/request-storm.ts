@@ -13,7 +13,7 @@ import { createSeeded, cutAtRandom, type Seeded } from './seeded.ts';
 export interface StormOptions {
   readonly port: number;
   readonly known: Known;
-  /** Connection n of the storm is made of seed `firstSeed + n`. */
+  /** Connection n of the storm is made from seed `firstSeed + n`. */
   readonly firstSeed: number;
   readonly connections: number;
   /** How many connections there are at a time. */
@@ -27,15 +27,15 @@ export interface StormResult {
   readonly findings: readonly string[];
 }
 
-/** For a connection that the client has ended; unknown ids are answered as slowly as wrong passwords. */
+/** How long the server may take to end its side. Unknown ids are answered as slowly as wrong passwords. */
 const PATIENCE_MS = 30_000;
 
 const MOST_FINDINGS = 20;
 
-/** The contract names 500 for the authority alone. */
+/** The contract names 500 for the authority alone, so the internal error is left out. */
 const NAMED = Object.values(REFUSALS).filter(({ error }) => error !== REFUSALS.internal.error);
 
-/** What is no refusal: successes, interim answers, and what ranges and entity tags give. */
+/** Statuses that are no refusal: successes, interim answers, and what ranges and entity tags give. */
 const PLAIN_STATUSES = new Set([100, 200, 201, 204, 206, 304]);
 
 export async function storm({ port, known, firstSeed, connections, atATime }: StormOptions): Promise<StormResult> {
@@ -66,7 +66,7 @@ export async function storm({ port, known, firstSeed, connections, atATime }: St
   function note(answer: RawAnswer): void {
     statuses[answer.status] = (statuses[answer.status] ?? 0) + 1;
     const id = answer.status === 201 ? /"id":"([a-z2-7]{26})"/.exec(answer.body.toString())?.[1] : undefined;
-    // A few, so that storage does not grow with the storm: the others expire or stay unread.
+    // Only a few, so that storage does not grow with the storm: the others expire or stay unread.
     if (id !== undefined && known.ids.length < 50) known.ids.push(id);
   }
 

@@ -11,7 +11,7 @@ export interface RequestParts {
   readonly keys?: { readonly publicKey: KeyObject; readonly privateKey: KeyObject };
   readonly version?: Uint8Array;
   readonly spki?: Uint8Array;
-  /** The whole [0], tag included; undefined is left out. */
+  /** The whole [0], tag included; undefined leaves it out. */
   readonly attributes?: Uint8Array | undefined;
   readonly digest?: string;
   readonly algorithm?: Uint8Array;

@@ -1,10 +1,10 @@
 // Real rqlite nodes on loopback, which can be suspended, killed and started again; of the version that rqlited() finds.
-// What it does, most of which interop/rqlite-nodes.test.ts holds:
-// - it knows no level=linearizable (that came with 8.32) and takes what it doesn't know for weak: a leader that was
-//   suspended and goes on shows the old state for an instant. Only level=strong is exact;
-// - "leadership lost while committing log", with status 200, says nothing about the outcome: it may be there later;
-// - /db/execute?transaction undoes everything whatever fails, and the last of the results is what failed;
-// - /db/request?transaction keeps the others when one can't be prepared;
+// How that version behaves; interop/rqlite-nodes.test.ts holds most of it:
+// - it does not know level=linearizable (that came with 8.32), and takes an unknown level for weak: a leader that was
+//   suspended shows the old state for an instant when it goes on. Only level=strong is exact;
+// - "leadership lost while committing log", with status 200, does not tell the outcome: the change may be there later;
+// - /db/execute?transaction undoes everything, whatever fails, and its last result is the one that failed;
+// - /db/request?transaction keeps the other statements when one can't be prepared;
 // - while the leader is suspended, /readyz, /nodes and ?redirect of a follower ask it and hang; /status does not.
 
 import assert from 'node:assert/strict';
@@ -22,7 +22,7 @@ import { findProgram } from './programs.ts';
 import { freePorts } from './proxy.ts';
 import { ROOT } from './source.ts';
 
-/** An election takes 2.5 s at most with what the nodes have by default; a slow machine has more. */
+/** With the nodes' default settings an election takes at most 2.5 s; a slow machine gets more time. */
 const PATIENCE_MS = 30_000;
 
 /** A node that is not suspended tells its own state in some milliseconds. */
@@ -32,13 +32,13 @@ export interface NodesOptions {
   readonly count?: number;
   /** Out of reach of the terminal's signals, as ServiceOptions of campaign/service.ts has it. */
   readonly ownGroup?: boolean;
-  /** The one user, who may do everything; without, whoever reaches the nodes may. */
+  /** The only user, who may do everything. Without a user, everyone who reaches the nodes may. */
   readonly user?: { readonly username: string; readonly password: string };
   /** HTTPS, with a certificate that openssl made for 127.0.0.1. */
   readonly tls?: boolean;
-  /** More words for each node. */
+  /** More arguments for each node. */
   readonly flags?: readonly string[];
-  /** Where one of them has its files; it goes with who made it. */
+  /** Folders for the files of single nodes, by their index; the caller makes and removes them. */
   readonly folders?: readonly (string | undefined)[];
 }
 
@@ -46,36 +46,36 @@ export interface NodeAnswer {
   readonly status: number;
   readonly location: string | undefined;
   readonly body: string;
-  /** The same, where it is no text. */
+  /** The body as bytes, for one that is not text. */
   readonly bytes: Buffer;
 }
 
 export interface RqliteNode {
   /** Host and port of its HTTP, as clients are given it. */
   readonly address: string;
-  /** A GET, or with a body a POST: of bytes as they are, of anything else as JSON. Rejects without a whole answer in time. */
+  /** GET, or POST with a body: bytes as they are, anything else as JSON. Rejects without a whole answer in time. */
   ask(path: string, body?: unknown, deadlineMs?: number): Promise<NodeAnswer>;
   /** SIGSTOP: its connections stay, and nothing is answered. */
   suspend(): void;
-  /** SIGCONT, with all that it knew. */
+  /** SIGCONT: the node goes on with all that it knew. */
   resume(): void;
   /** SIGKILL; resolves when the process is gone. */
   kill(): Promise<void>;
   /**
-   * After a kill, with its folder and addresses; resolves when it answers, whether or not there is a leader. With half a
-   * snapshot, which a kill may leave, rqlite 8.26 ends at each start: then the folder is emptied, as README.md of
-   * scripts/deploy/cluster has it, and it takes all from the others.
+   * Starts it after a kill, with its folder and addresses; resolves when it answers, whether or not there is a leader.
+   * With half a snapshot, which a kill may leave, rqlite 8.26 ends at each start. Then the folder is emptied, as
+   * README.md of scripts/deploy/cluster says, and the node takes everything from the others.
    */
   start(): Promise<void>;
-  /** The last of what it wrote, with its life before a kill. */
+  /** The last 10,000 characters that it wrote, also before a kill. */
   said(): string;
 }
 
 export interface RqliteNodes {
   readonly nodes: readonly RqliteNode[];
-  /** The certificate of all in PEM, which is its own authority; null without TLS. */
+  /** The certificate of all nodes in PEM, which is its own authority; null without TLS. */
   readonly certificate: string | null;
-  /** The one that itself and most nodes, of all that there are, take for the leader; waits until there is one. */
+  /** The node that most of all the nodes, itself included, take for the leader; waits until there is one. */
   findLeader(): Promise<RqliteNode>;
 }
 
@@ -87,7 +87,7 @@ export function rqliteMissing(): string | undefined {
   return status === 0 ? undefined : `rqlited can't run here: ${stderr}${stdout}`;
 }
 
-/** The one in .runtime before any other, where .ci/run puts it: of several versions the newest. */
+/** The path of rqlited: in .runtime, where .ci/run puts it, before any other; of several versions the newest. */
 export function rqlited(): string | undefined {
   const kept = join(ROOT, '.runtime');
   const folders = (existsSync(kept) ? readdirSync(kept) : []).filter((name) => name.startsWith('rqlite-'));
@@ -96,8 +96,8 @@ export function rqlited(): string | undefined {
 }
 
 /**
- * Before 8.30.5 (https://github.com/rqlite/rqlite/pull/1905), with an older SQLite: what a snapshot had that could not
- * be kept, as while another is sent to a node, is in no later one, by which nodes that join or start again are made.
+ * Whether rqlited is older than 8.30.5 (https://github.com/rqlite/rqlite/pull/1905), by its SQLite. If it can't keep a
+ * snapshot, as while it sends another, later ones lack the changes in it, and nodes join or restart from those.
  */
 export function damagesDatabases(): boolean {
   const { stdout, stderr } = spawnSync(rqlited()!, ['-version'], { encoding: 'utf8' });
@@ -105,7 +105,7 @@ export function damagesDatabases(): boolean {
   return Number(minor) < 46;
 }
 
-/** A test, or whatever else has an end. */
+/** A test, or anything else that has an end. */
 interface Lifetime {
   after(end: () => Promise<void>): void;
 }
@@ -149,7 +149,7 @@ export async function startNodes(t: Lifetime, options: NodesOptions = {}): Promi
   return { nodes: started, certificate, findLeader };
 }
 
-/** Writes what the nodes need to ask for a password and to speak TLS; the words that name it. */
+/** Writes the files that nodes need to ask for a password and to speak TLS; gives the arguments that name them. */
 function secured(folder: string, { user, tls = false }: NodesOptions): string[] {
   const words: string[] = [];
   if (user !== undefined) {
@@ -171,7 +171,7 @@ interface Access {
   readonly ownGroup: boolean;
 }
 
-/** All threads of a process. One that ends meanwhile has none to be asked for. */
+/** Whether all threads of a process are stopped. A thread that ends meanwhile counts as stopped. */
 function areStopped(pid: number): boolean {
   const threads = readdirSync(`/proc/${pid}/task`);
   return threads.every((id) => {
@@ -183,7 +183,7 @@ function areStopped(pid: number): boolean {
   });
 }
 
-/** What a node says at its end that finds a snapshot without its description. */
+/** What a node says when it ends because a snapshot lacks its description. */
 const HALF_A_SNAPSHOT = 'failed to read meta for snapshot';
 
 class StartedNode implements RqliteNode {
@@ -206,7 +206,7 @@ class StartedNode implements RqliteNode {
     const [program = '', ...words] = this.#command;
     const { ownGroup } = this.#access;
     const child = spawn(program, words, { detached: ownGroup, stdio: ['ignore', 'ignore', 'pipe'] });
-    // What starts them may end without its end: then they must not outlive it.
+    // This process may end before the test does, and the node must not outlive it.
     const killAtExit = (): void => void child.kill('SIGKILL');
     process.once('exit', killAtExit);
     child.once('close', () => process.off('exit', killAtExit));
@@ -237,7 +237,7 @@ class StartedNode implements RqliteNode {
   suspend(): void {
     this.#answers = false;
     assert.ok(this.#child.kill('SIGSTOP'));
-    // Until each of its threads has heard of it, it still takes part.
+    // The node takes part until each of its threads has stopped.
     const startMs = performance.now();
     while (!areStopped(this.#child.pid!)) assert.ok(performance.now() - startMs < PATIENCE_MS, 'the node does not stop');
   }
@@ -268,7 +268,7 @@ class StartedNode implements RqliteNode {
     throw new Error(`no answer in ${PATIENCE_MS} ms:\n${this.#said}`);
   }
 
-  /** Whom it takes for the leader, '' when it knows none; undefined while it does not answer. */
+  /** The id of the node that it takes for the leader, '' if it knows none; undefined while it does not answer. */
   async leaderId(): Promise<string | undefined> {
     if (!this.#answers) return undefined;
     try {

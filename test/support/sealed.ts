@@ -1,4 +1,4 @@
-// The format of pastec's encryption, which its first comment describes, written down a second time with Node's own
+// The format of pastec's encryption, which the first comment of pastec describes, written a second time with Node's own
 // primitives.
 
 import assert from 'node:assert/strict';

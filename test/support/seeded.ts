@@ -33,7 +33,7 @@ export function createSeeded(seed: number): Seeded {
   };
 }
 
-/** Runs a property once for each seed; what fails says which seed it was. */
+/** Runs a property once for each seed; a failure names its seed. */
 export function forSeeds(count: number, property: (random: Seeded, seed: number) => void): void {
   for (let seed = 1; seed <= count; seed += 1) {
     try {

@@ -1,6 +1,6 @@
-// A host with the Debian package, for lines of the README: a root where dpkg has installed it. systemd's programs are
-// stand-ins: systemd-run runs the command with the settings and credentials that it would have, and the test starts and
-// stops the service where the lines do.
+// A host with the Debian package, for tests that run lines of the README: a root where the test installs it with dpkg.
+// systemd's programs are stand-ins: systemd-run runs the command with the settings and credentials that it would have,
+// and the test starts and stops the service where the lines do.
 
 import assert from 'node:assert/strict';
 import type { ChildProcess } from 'node:child_process';
@@ -11,7 +11,7 @@ import { startService, stopService } from './debian-package.ts';
 import { debianRoot, RECORDER, type DebianRoot } from './debian-root.ts';
 import { isInstalled } from './programs.ts';
 
-/** systemd.exec(5), LoadCredential= of a folder: each file under its own name behind that of the credential. */
+/** systemd.exec(5), LoadCredential= of a folder: each file becomes a credential `pasted_` and its own name. */
 const GIVE_CREDENTIALS = `for file in /etc/pasted/credentials/*; do
   if [ -f "$file" ]; then cat "$file" >"/run/credentials/pasted_\${file##*/}"; fi
 done`;
@@ -35,11 +35,11 @@ exec "$@"
 export interface Host {
   /** The path of a file of the root, seen from outside. */
   path(name: string): string;
-  /** What the lines write, which must succeed. */
+  /** Runs the lines, which must succeed, and gives what they write. */
   shell(...lines: readonly string[]): string;
-  /** What the service is reached at. */
+  /** The address of the service. */
   url(): string;
-  /** As systemd would: with the credentials of the moment, and the drop-in if there is one. */
+  /** As systemd would: with the credentials as they are now, and the drop-in if there is one. */
   restart(): Promise<void>;
   stop(): Promise<void>;
 }
@@ -77,14 +77,14 @@ export function furnish(t: TestContext, ...programs: readonly string[]): { root:
   return { root, host: { path, shell, url: () => running!.url, restart, stop } };
 }
 
-/** EnvironmentFile=, as far as the lines write to it. */
+/** The settings of EnvironmentFile=, as far as the lines write them. */
 function settingsOf({ folder }: DebianRoot): Record<string, string> {
   const file = join(folder, 'etc/pasted/pasted.env');
   const text = statSync(file, { throwIfNoEntry: false }) === undefined ? '' : readFileSync(file, 'utf8');
   return Object.fromEntries([...text.matchAll(/^([A-Z_]+)=(.*)$/gm)].map(([, name = '', value = '']) => [name, value]));
 }
 
-/** The variables of the drop-in for TLS, whose credentials are copied. */
+/** The variables of the drop-in for TLS; copies the credentials that it loads. */
 function dropIn({ folder }: DebianRoot): Record<string, string> {
   const file = join(folder, 'etc/systemd/system/pasted.service.d/tls.conf');
   if (!statSync(file, { throwIfNoEntry: false })?.isFile()) return {};

@@ -1,5 +1,5 @@
 // The command-line client under the shells that it is made for. A run gets a home and a temporary folder of its own,
-// and must leave the latter as it found it: empty.
+// and must leave the temporary folder empty, as it found it.
 
 import assert from 'node:assert/strict';
 import { spawn, type ChildProcessWithoutNullStreams } from 'node:child_process';
@@ -18,7 +18,7 @@ export interface Shell {
   readonly options: readonly string[];
 }
 
-/** Each is the /bin/sh of some system, or what people run scripts with. */
+/** Each is the /bin/sh of some system, or a shell that people run scripts with. */
 export const SHELLS: readonly Shell[] = [
   { name: 'dash', program: 'dash', options: [] },
   { name: 'bash --posix', program: 'bash', options: ['--posix'] },
@@ -29,7 +29,7 @@ export const SHELLS: readonly Shell[] = [
   { name: 'zsh', program: 'zsh', options: [] },
 ];
 
-/** For what does not depend on the shell. */
+/** For tests that do not depend on the shell. */
 export const SH: Shell = { name: 'sh', program: 'sh', options: [] };
 
 export interface Ended {
@@ -44,7 +44,7 @@ export interface Ended {
 export interface Running {
   readonly child: ChildProcessWithoutNullStreams;
   readonly ended: Promise<Ended>;
-  /** Resolves when standard error (or standard output) has that; rejects when the run ends without. */
+  /** Resolves when standard error or standard output matches; rejects when the run ends without a match. */
   says(pattern: RegExp): Promise<void>;
 }
 
@@ -58,7 +58,7 @@ export interface Client {
   readonly folder: string;
   readonly home: string;
   run(args: readonly string[], options?: RunOptions): Promise<Ended>;
-  /** In a process group of its own, whose id is the child's. Standard input stays open without `input`. */
+  /** Runs in a process group of its own, whose id is the child's. Standard input stays open without `input`. */
   start(args: readonly string[], options?: RunOptions): Running;
   /** On a pseudo-terminal of util-linux's script(1), which must be there; `line` follows the client's name in sh. */
   onTerminal(line: string, options?: RunOptions): Running;
@@ -109,7 +109,7 @@ function watch(child: ChildProcessWithoutNullStreams, temporary: string): Runnin
   const said = (): string => `${Buffer.concat(err)}${Buffer.concat(out)}`;
 
   const ended = once(child, 'close').then(([code, signal]): Ended => {
-    // Who is killed cleans up nothing, and those killed with it may still be ending.
+    // A killed client cleans up nothing, and the processes killed with it may still be ending.
     if (signal !== 'SIGKILL') assert.deepEqual(leftovers(temporary, child.pid ?? 0), [], 'nothing is left behind');
     const [stdout, stderr] = [Buffer.concat(out), Buffer.concat(err).toString()];
     return { code: (code ?? signal) as number | string, stdout, stderr, text: stdout.toString() };
@@ -135,8 +135,8 @@ function leftovers(temporary: string, pid: number): string[] {
 }
 
 /**
- * Of a process group; what has ended but was not waited for yet does not count, nor what is ending: its files are closed
- * before it is a zombie, and by that its end is known here. Knows none where there is no /proc.
+ * The living members of a process group. Zombies do not count, nor do processes that are ending: their files are closed
+ * before they are zombies, and that is how the end of a run is known here. Finds none where there is no /proc.
  */
 function livingMembers(group: number): string[] {
   if (!hasMembers(group)) return [];
@@ -150,7 +150,7 @@ function livingMembers(group: number): string[] {
 /** linux/sched.h; the flags are in proc_pid_stat(5). */
 const PF_EXITING = 4;
 
-/** Those that were not waited for too. To ask is nothing beside a look at every process of the host. */
+/** Whether the group has members, zombies too. To ask costs nothing beside a look at every process of the host. */
 function hasMembers(group: number): boolean {
   try {
     return process.kill(-group, 0);

@@ -13,9 +13,9 @@ export interface ShownPage {
   readonly status: number;
   /** Its heading. */
   readonly heading: RegExp;
-  /** What it is to show, among other things. */
+  /** Text that it must show, among other things. */
   readonly text?: string;
-  /** What leads to it from there. */
+  /** Steps that lead from the path to the page. */
   readonly steps?: (tab: Tab) => Promise<void>;
 }
 
@@ -24,7 +24,7 @@ export const WITH_PASSWORD = { 'X-Paste-Password': Buffer.from(PASSWORD).toStrin
 export const TO_BURN = { 'X-Burn-After-Read': 'true' };
 export const UNICODE = 'Grüße 日本語 🎉';
 
-/** Code, a long line, controls, overrides of direction and characters that need other fonts. */
+/** Code, a long line, control characters, overrides of direction and characters that need other fonts. */
 const SHORT_SAMPLE = `${UNICODE}
 #!/bin/sh
 # Counts from 1 to 3.
@@ -39,7 +39,7 @@ ${'A line that is too long for most windows goes on and on. '.repeat(8)}
 /** Longer than a window. */
 export const SAMPLE = `${SHORT_SAMPLE}${Array.from({ length: 90 }, (_, index) => `line ${index + 10}\n`).join('')}`;
 
-/** Where the browser's tests keep a picture of each page as they saw it, for whoever changes the pages. */
+/** Where the tests in browsers keep a picture of each page as they saw it, for those who change the pages. */
 export const PICTURES = '.runtime/pages';
 
 export async function keepPicture(tab: Tab, name: string): Promise<void> {
@@ -48,7 +48,7 @@ export async function keepPicture(tab: Tab, name: string): Promise<void> {
   writeFileSync(join(folder, `${name}.png`), await tab.screenshot(2_000));
 }
 
-/** Of the document that it shows. */
+/** The status of the document that the tab shows. */
 export function statusOf(tab: Tab): Promise<number> {
   return tab.evaluate('performance.getEntriesByType("navigation")[0].responseStatus');
 }
@@ -58,21 +58,21 @@ export function textOf(tab: Tab): Promise<string> {
 }
 
 /**
- * What the console says beside what it says of every refusal, and of the icon that Firefox would fetch if the policy of
- * the service let it.
+ * What the console says, except what it says of every refusal, and of the icon that Firefox would fetch if the policy
+ * of the service let it.
  */
 export function unexpected({ messages }: Tab): readonly string[] {
   return messages.filter((text) => !/responded with a status of 4\d\d|\/favicon\.ico because it violates/.test(text));
 }
 
-/** By the keyboard alone. */
+/** Enters the password by the keyboard alone. */
 export async function givePassword(tab: Tab, password: string): Promise<void> {
   await reach(tab, 'input');
   await tab.type(password);
   await tab.follow(() => tab.press('Enter'));
 }
 
-/** By Tab, from wherever the focus is. */
+/** Moves the focus to the element by Tab, from wherever it is. */
 export async function reach(tab: Tab, selector: string): Promise<void> {
   await drawn(tab);
   for (let presses = 0; presses < 10; presses += 1) {
@@ -82,18 +82,18 @@ export async function reach(tab: Tab, selector: string): Promise<void> {
   throw new Error(`${selector} is not reached by Tab`);
 }
 
-/** `autofocus` is heeded when a frame is drawn, which can be after the page has loaded. */
+/** Browsers heed `autofocus` when they draw a frame, which can be after the page has loaded. */
 export async function drawn(tab: Tab): Promise<void> {
   await tab.evaluate('new Promise(requestAnimationFrame)');
 }
 
-/** In this tab, in place of one of its own. */
+/** Shows the paste in this tab, where the form would open a new one. */
 const reveal = async (tab: Tab): Promise<void> => {
   await tab.evaluate('document.forms[0].removeAttribute("target")');
   await tab.follow(() => tab.click('button'));
 };
 
-/** Stores what they show. Those that burn are good for one visit. */
+/** Stores what the pages show. Pages of pastes that burn are good for one visit. */
 export async function preparePages(app: RunningApp): Promise<readonly ShownPage[]> {
   const locked = await app.store(SHORT_SAMPLE, WITH_PASSWORD);
   const [burning, burned] = [await app.store(SHORT_SAMPLE, TO_BURN), await app.store(SHORT_SAMPLE, TO_BURN)];

@@ -6,12 +6,12 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 
-/** A file system of so many mebibytes; undefined where this user may not mount one. */
+/** A file system of that many mebibytes; undefined where this user may not mount one. */
 export function smallFileSystem(t: TestContext, mebibytes: number): string | undefined {
   const folder = mkdtempSync(join(tmpdir(), 'pasted-full-'));
   const mounted = spawnSync('mount', ['-t', 'tmpfs', '-o', `size=${mebibytes}m`, 'tmpfs', folder]);
   t.after(() => {
-    // Lazily: what still has files there ends after this.
+    // Lazily (-l), since processes that still have files open there end after this.
     if (mounted.status === 0) spawnSync('umount', ['-l', folder]);
     rmdirSync(folder);
   });

@@ -1,21 +1,21 @@
-// A node of rqlite whose disk is small enough to be full for a while: then it goes on without what it could not carry
-// out.
+// For a node of rqlite whose disk is small enough to be full for a while: then the node goes on without the commands
+// that it could not carry out.
 
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
 import type { RqliteNode, RqliteNodes } from './rqlite.ts';
 
-/** A snapshot is made after so many commands, and somewhat more are kept. */
+/** A node makes a snapshot after this many commands, and keeps somewhat more of them. */
 const SNAPSHOT_ENTRIES = 512;
 
-/** Of all nodes. */
+/** For all nodes. */
 export const SMALL_NODE_FLAGS: readonly string[] = [
   '-raft-timeout', '500ms', '-raft-election-timeout', '500ms',
   '-raft-snap', `${SNAPSHOT_ENTRIES}`, '-raft-snap-int', '500ms',
 ];
 
-/** Until the disk takes no byte more. */
+/** Writes until the disk takes not one byte more. */
 export function fillDisk(path: string): void {
   for (const bytes of [2 ** 20, 4096, 1]) {
     const piece = Buffer.alloc(bytes, 'full');
@@ -32,12 +32,12 @@ interface RaftStatus {
   readonly term: number;
 }
 
-/** How its log is, as it says itself. */
+/** The state of the node's log, as the node itself reports it. */
 export async function raftOf(node: RqliteNode): Promise<RaftStatus> {
   return (JSON.parse((await node.ask('/status')).body) as { store: { raft: RaftStatus } }).store.raft;
 }
 
-/** In which it leads: while that is the same, nobody else has. Undefined when it follows. */
+/** The term in which it leads: while that is the same, no other node has led. Undefined when it does not lead. */
 export async function termLedBy(node: RqliteNode): Promise<number | undefined> {
   const { state, term } = await raftOf(node);
   return state === 'Leader' ? term : undefined;
@@ -45,7 +45,7 @@ export async function termLedBy(node: RqliteNode): Promise<number | undefined> {
 
 const MOST_TURNS = 1000;
 
-/** Until its log was cut, so that it has room of its own, which the database has not; and is not to be soon again. */
+/** Sends commands until the node has cut its log and will not soon again: the log has room then, the database none. */
 export async function fillLog(leader: RqliteNode, node: RqliteNode): Promise<void> {
   const text = 'x'.repeat(2000);
   for (let turn = 0; turn < MOST_TURNS; turn += 1) {
@@ -57,13 +57,13 @@ export async function fillLog(leader: RqliteNode, node: RqliteNode): Promise<voi
   throw new Error('the log of the node is not cut');
 }
 
-/** How many commands a node has carried out, by itself. */
+/** How many commands the node itself has carried out. */
 export async function commandsOf(node: RqliteNode): Promise<number> {
   const { body } = await node.ask('/db/query?level=none', ['SELECT max(rowid) FROM claims']);
   return Number((JSON.parse(body) as { results: { values: number[][] }[] }).results[0]?.values[0]?.[0]);
 }
 
-/** Another leads then. */
+/** Restarts the leader, so that another node leads. */
 export async function restartLeader({ findLeader }: Pick<RqliteNodes, 'findLeader'>): Promise<void> {
   const leader = await findLeader();
   await leader.kill();
@@ -73,13 +73,13 @@ export async function restartLeader({ findLeader }: Pick<RqliteNodes, 'findLeade
 
 const CAUGHT_UP_MS = 10_000;
 
-/** Others end, and come back, until this one leads. */
+/** Restarts whichever other node leads, until this node leads. */
 export async function haveLead({ findLeader }: Pick<RqliteNodes, 'findLeader'>, node: RqliteNode): Promise<void> {
   for (let turn = 0; turn < 20; turn += 1) {
     const leader = await findLeader();
     if (leader === node) return;
     const { last_log_index: newest } = await raftOf(leader);
-    // Nobody votes for one whose log is behind. In vain, where the leader sends it nothing any more.
+    // No node votes for one whose log is behind, so this waits; in vain if the leader sends it nothing any more.
     const isBehind = async (): Promise<boolean> => (await raftOf(node)).last_log_index < newest;
     for (let waitedMs = 0; waitedMs < CAUGHT_UP_MS && (await isBehind()); waitedMs += 100) await pause(100);
     await restartLeader({ findLeader });

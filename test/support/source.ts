@@ -1,5 +1,5 @@
-// The repository as text, for tests that hold its own rules: which files there are, what of them is code, and what
-// they import. It is a scanner, not a parser: it knows strings, templates, comments and regular expressions, and
+// The repository as text, for tests that hold its own rules: which files there are, which parts of them are code, and
+// what they import. It is a scanner, not a parser: it knows strings, templates, comments and regular expressions, and
 // refuses what it cannot follow.
 
 import { spawnSync } from 'node:child_process';
@@ -14,11 +14,11 @@ export interface SourceFile {
   /** Relative to ROOT, with slashes. */
   readonly path: string;
   readonly text: string;
-  /** `text` with comments and what is between quotes made blank, character for character. */
+  /** `text` with comments and quoted text replaced by blanks, character for character. */
   readonly code: string;
 }
 
-/** All files of the repository, relative to ROOT, sorted; those that git ignores are left out, with git or without. */
+/** All files of the repository, relative to ROOT, sorted, without those that git ignores, even if there is no git. */
 export function repositoryFiles(): string[] {
   return (filesByGit() ?? filesByWalk('')).filter((path) => existsSync(join(ROOT, path))).sort();
 }
@@ -32,7 +32,7 @@ export function sourceFiles(): SourceFile[] {
   });
 }
 
-// Only a repository of its own counts: an export may lie inside somebody else's.
+// Only a .git in ROOT itself counts: an export may lie inside somebody else's repository.
 function filesByGit(): string[] | undefined {
   if (!existsSync(join(ROOT, '.git'))) return undefined;
   const args = ['ls-files', '--cached', '--others', '--exclude-standard', '-z'];
@@ -111,7 +111,7 @@ export function codeOf(text: string, path: string): string {
     keep();
   }
 
-  /** From a backtick or the brace that closes `${` to the next of the other kind. */
+  /** From a backtick, or from the brace that closes `${`, to the next backtick or `${`. */
   function template(): void {
     keep();
     blankTo(endOf(/(?:\\[^]|\$(?!\{)|[^\\`$])*(?:`|\$\{)/y) - 1);
@@ -140,6 +140,6 @@ export function codeOf(text: string, path: string): string {
 /** Whether a slash here begins a regular expression: it does not after a value. */
 function startsRegExp(codeBefore: readonly string[]): boolean {
   const before = codeBefore.slice(-200).join('').trimEnd();
-  // After a value, ! says that it is there, and what follows divides it.
+  // After a value, ! asserts that the value is there, and the slash divides it.
   return /(?:^|[(,=:[&|?{};+\-*%~^<>]|(?:^|[^\w)\]])!|\b(?:return|typeof|case|of|in))$/.test(before);
 }

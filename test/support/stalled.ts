@@ -1,10 +1,10 @@
-// When a transfer within this process has come to rest.
+// Waits until a transfer within this process has come to rest.
 
 import { setImmediate, setTimeout } from 'node:timers/promises';
 
 const REST_MS = 100;
 
-/** Of the event loop: on a busy machine little happens in any time, and in so many turns whatever can go on does. */
+/** Turns of the event loop: a busy machine may do little in REST_MS, but in so many turns all that can go on does. */
 const REST_TURNS = 200;
 
 /** Resolves when the number has not changed for a while. */

@@ -17,7 +17,7 @@ import {
 } from '../../src/store/store.ts';
 import { movableClock, type MovableClock } from './clock.ts';
 
-/** What pastes made here are created at, Unix seconds, and when they expire unless a test says otherwise. */
+/** When pastes made here are created, in Unix seconds, and when they expire unless a test says otherwise. */
 export const CREATED_AT = 1_769_860_800;
 export const EXPIRES_AT = CREATED_AT + 3600;
 
@@ -71,7 +71,7 @@ export async function openTestStore(t: TestContext): Promise<TestStore> {
   };
 }
 
-/** Removed when the test ends; what is opened in it is the test's to close before. */
+/** A folder that is removed when the test ends; before that the test must close what it has opened in it. */
 export function temporaryFolder(t: TestContext): string {
   const folder = mkdtempSync(join(tmpdir(), 'pasted-store-'));
   t.after(() => rmSync(folder, { recursive: true }));
@@ -113,7 +113,7 @@ export function asFound(paste: NewPaste): PasteWithContent {
   return { ...paste, sha256, content: paste.content && compactBytes(paste.content) };
 }
 
-/** Stores it in the way of the service: small content in its row, larger content in chunks. Gives what was stored. */
+/** Stores a paste as the service does: small content in its row, larger content in chunks. Gives what was stored. */
 export async function storePaste(
   store: Store,
   content: Uint8Array,
@@ -132,7 +132,7 @@ export async function uploadContent(store: Store, content: Uint8Array): Promise<
   return (await uploaded(store, content)).contentId;
 }
 
-/** The same, to be kept or discarded. */
+/** The same, but gives the upload, to be kept or discarded. */
 export async function uploaded(store: Store, content: Uint8Array): Promise<Upload> {
   const upload = store.contents.upload(newId());
   for (let start = 0; start < content.length; start += CHUNK_BYTES) {
@@ -141,7 +141,7 @@ export async function uploaded(store: Store, content: Uint8Array): Promise<Uploa
   return upload;
 }
 
-/** All of the content of a paste that was found with it. */
+/** The whole content of a paste that was looked up with its content. */
 export async function wholeContent(store: Store, { content, contentId, size }: PasteWithContent): Promise<Buffer> {
   if (content === null) return readContent(store, contentId ?? '', 0, size);
   return 'latin1' in content ? Buffer.from(content.latin1, 'latin1') : Buffer.from(content);
@@ -164,7 +164,7 @@ export async function gather(chunks: AsyncIterable<Uint8Array>): Promise<Buffer>
   return Buffer.concat(gathered);
 }
 
-/** That many bytes in which no two stretches are alike, the same for the same seed. */
+/** `size` bytes in which no two stretches are alike; the same seed gives the same bytes. */
 export function patternedBytes(size: number, seed = 1): Uint8Array<ArrayBuffer> {
   const words = new Uint32Array(Math.ceil(size / 4));
   let state = Math.imul(seed, 2_654_435_761) >>> 0;
@@ -196,7 +196,7 @@ export function rowsOf(path: string, sql: string): string[] {
 export const STRAY_CHUNKS =
   'SELECT count(*) FROM chunks WHERE content_id NOT IN (SELECT content_id FROM pastes WHERE content_id IS NOT NULL)';
 
-/** Content that no paste refers to, by the look of the tables: what an upload under way or a failed removal leaves. */
+/** How many chunks no paste refers to, by the tables: an upload under way or a failed removal leaves them. */
 export function strayChunks(path: string): unknown {
   return selectValue(path, STRAY_CHUNKS);
 }

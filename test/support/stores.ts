@@ -1,6 +1,6 @@
 // The stores that there are. What any of them must do is tested with each: in a file of this host, and on a node of
-// rqlite. One node makes a cluster of one, with the same log, locks and answers, and costs a third of three; what only
-// several have, such as another leader, is not the contract's.
+// rqlite. One node makes a cluster of one, with the same log, locks and answers, and costs a third of three nodes. What
+// only several nodes have, such as another leader, is not part of the store's contract.
 
 import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
@@ -18,11 +18,11 @@ import { testConfig } from './test-config.ts';
 
 type Values = Readonly<Record<string, string | number | null>>;
 
-/** The tables beside the store, as another process or host has them. */
+/** The tables behind the store, as another process or host sees them. */
 export interface Tables {
   /** The first value of the first row. */
   value(sql: string): Promise<unknown>;
-  /** One text each. */
+  /** One text for each row. */
   rows(sql: string): Promise<string[]>;
   /** How many rows one statement changed. */
   change(sql: string, values?: Values): Promise<number>;
@@ -33,15 +33,15 @@ export interface OpenedStore {
   readonly tables: Tables;
   /** What a quota counts for a paste beside its content. */
   readonly rowBytes: number;
-  /** Closes the store and opens it anew with what it has. */
+  /** Closes the store and opens it again with the data that it has. */
   reopen(): Promise<Store>;
-  /** The same database as the operator's commands have it, until the test ends. */
+  /** The same database, opened as the operator's commands open it, until the test ends. */
   visit(): Promise<VisitedStore>;
 }
 
 interface StoreKind {
   readonly name: string;
-  /** One without anything in it, until the test ends; undefined where there can be none, and the test was skipped. */
+  /** Opens an empty store until the test ends; undefined where there can be none, and then the test is skipped. */
   open(t: TestContext): Promise<OpenedStore | undefined>;
 }
 
@@ -50,7 +50,7 @@ const STORES: readonly StoreKind[] = [
   { name: 'on rqlite', open: openOnRqlite },
 ];
 
-/** A test with each of the stores. */
+/** Registers one test for each of the stores. */
 export function testStores(title: string, body: (opened: OpenedStore, t: TestContext) => Promise<void>): void {
   for (const { name, open } of STORES) {
     test(`${title} (${name})`, async (t) => {
@@ -60,7 +60,7 @@ export function testStores(title: string, body: (opened: OpenedStore, t: TestCon
   }
 }
 
-/** As insertCertificate of certificates.ts does in a file. */
+/** Does what insertCertificate of certificates.ts does in a file. */
 export async function addCertificate(tables: Tables, given: Partial<CertificateRow> = {}): Promise<CertificateRow> {
   const { row, sql, values } = certificateInsert(given);
   assert.equal(await tables.change(sql, values), 1);
@@ -73,7 +73,7 @@ export async function removalsDone({ upkeep }: Store): Promise<void> {
   while (upkeep.writesWaiting() > 0);
 }
 
-/** Content that no paste refers to, by the look of the tables: what an upload under way or a failed removal leaves. */
+/** How many chunks no paste refers to, by the tables: an upload under way or a failed removal leaves them. */
 export function strayChunks(tables: Tables): Promise<unknown> {
   return tables.value(STRAY_CHUNKS);
 }
@@ -93,7 +93,7 @@ async function openInFile(t: TestContext): Promise<OpenedStore> {
         return Number(db.prepare(sql).run(values).changes);
       },
     },
-    // Of so few it is in what an empty database takes.
+    // The rows of so few pastes fit into the space of an empty database, which the quota does not count.
     rowBytes: 0,
     reopen: opened.reopen,
     visit: async () => {
@@ -104,7 +104,7 @@ async function openInFile(t: TestContext): Promise<OpenedStore> {
   };
 }
 
-/** Started once for all tests of a file, and given a database without anything before each. */
+/** Started once for all tests of a file; before each test it gets an empty database. */
 let started: Promise<{ node: RqliteNode; nothing: Uint8Array }> | undefined;
 const ends: (() => Promise<void>)[] = [];
 after(async () => {
@@ -121,7 +121,7 @@ async function openOnRqlite(t: TestContext): Promise<OpenedStore | undefined> {
   const { node, nothing } = await started;
   resultsOf(await node.ask('/db/load', nothing));
   const tables = tablesOf(node);
-  // What has a deadline needs time that goes by; what expires is as old as the test says.
+  // Deadlines need a clock that runs. Expiry does not: what expires is as old as the test says.
   const clock = { ...movableClock(), monotonicMs: () => performance.now() };
   const config = testConfig({ databasePath: `rqlite://${node.address}` });
   const options = { config, clock, newId, log: () => {}, maxSkewSeconds: Infinity };

@@ -1,4 +1,4 @@
-// A server that takes every paste without work and keeps what it was sent: for what a client lets out of its hands.
+// A server that takes every paste without work and keeps what it was sent, for tests of what a client gives away.
 
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders } from 'node:http';

@@ -1,5 +1,5 @@
 // HTTPS for tests: a server's certificate in files, the assembly that shows it, and requests with a certificate or
-// without. These clients take any server; curl does not, where it is used. How connections behave is for raw-http.ts.
+// without. These clients accept any server; curl does not, where it is used. raw-http.ts is for connections.
 
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -27,7 +27,7 @@ export interface Pair {
 
 export type TlsFiles = Pick<Config, 'tlsCertPath' | 'tlsKeyPath'>;
 
-/** A certificate for 127.0.0.1 that vouches for itself. */
+/** A self-signed certificate for 127.0.0.1. */
 export async function serverPair({ days = 90, nowMs = Date.now() } = {}): Promise<Pair> {
   const keyPair = await generateKeyPair('prime256v1');
   const certificate = await makeServerCertificate({
@@ -39,7 +39,7 @@ export async function serverPair({ days = 90, nowMs = Date.now() } = {}): Promis
   return { cert: encodePem('CERTIFICATE', certificate), key: privateKeyPem(keyPair.privateKey) };
 }
 
-/** In a folder that is removed when the test ends. */
+/** Writes the pair into a folder that is removed when the test ends. */
 export function writePair(t: TestContext, { cert, key }: Pair): TlsFiles {
   const folder = mkdtempSync(join(tmpdir(), 'pasted-tls-'));
   t.after(() => rmSync(folder, { recursive: true }));
@@ -49,12 +49,12 @@ export function writePair(t: TestContext, { cert, key }: Pair): TlsFiles {
   return files;
 }
 
-/** What a client shows whose certificate the test made. */
+/** What a client shows if the test made its certificate. */
 export function pairOf({ certificate, keyPair }: TestClient): Pair {
   return { cert: encodePem('CERTIFICATE', certificate), key: privateKeyPem(keyPair.privateKey) };
 }
 
-/** What a client shows whose certificate POST /pki/issue made. */
+/** What a client shows if POST /pki/issue made its certificate. */
 export function pairOfIssued({ certificate_pem: cert, private_key_pem: key }: Issued): Pair {
   return { cert, key };
 }
@@ -64,7 +64,7 @@ export interface Asking {
   readonly version?: SecureVersion;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: string | Uint8Array;
-  /** In place of a connection for this request alone. */
+  /** Used instead of a connection for this request alone. */
   readonly agent?: Agent;
 }
 
@@ -113,7 +113,7 @@ export interface RunningTlsApp extends RunningApp {
 }
 
 /**
- * The assembly with TLS. OpenSSL knows no time but the host's: the app's clock begins there, or so many days before it.
+ * The assembly with TLS. OpenSSL knows only the host's time, so the app's clock begins there, or `daysAgo` days before.
  */
 export async function startTlsApp(
   t: TestContext,

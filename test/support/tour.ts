@@ -1,5 +1,5 @@
-// Every route of the service once, over TLS, as clients with certificates and without ask; then pastec, the metrics, and
-// another certificate by SIGHUP. For tests of what the process does to its host meanwhile.
+// Visits every route of the service over TLS, with and without client certificates; then uses pastec, reads the
+// metrics, and changes the certificate by SIGHUP. For tests of what the process does to its host meanwhile.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -20,7 +20,7 @@ const JSON_TYPE = { 'Content-Type': 'application/json' };
 const AS_PAGE = { Accept: 'text/html,*/*;q=0.8' };
 const FORM = { ...AS_PAGE, 'Content-Type': 'application/x-www-form-urlencoded' };
 
-/** The settings that the tour needs, but for those of secrets; `data` is a folder that the service writes to. */
+/** The settings that the tour needs, except secrets; `data` is a folder that the service writes to. */
 export async function tourSettings(t: TestContext, data: string) {
   const files = writePair(t, await serverPair());
   const environment = {
@@ -72,7 +72,7 @@ async function visitAuthority(ask: Ask): Promise<Asking> {
   };
   const admin = { as: pairOfIssued(await issue('admin')) };
   const other = await issue('other');
-  // On the thread that stays, and on one of its own.
+  // The first bundle is made on the thread that stays; the second has a password, and gets a thread of its own.
   await ask(200, 'POST /register', '', json({ common_name: 'alice' }));
   await ask(200, 'POST /register', '', json({ common_name: 'bob', p12_password: 'correct horse' }));
   await ask(201, 'POST /register', '', json({ csr: makeRequestPem() }));

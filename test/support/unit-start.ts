@@ -1,5 +1,5 @@
-// How the systemd units start the service, for tests without systemd: what ExecStart= has the shell find out, and the
-// options that it gives node.
+// How the systemd units start the service, for tests without systemd: the shell script of ExecStart=, and the options
+// that it gives node.
 
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
@@ -11,7 +11,7 @@ export const UNITS_FOLDER = join(ROOT, 'scripts', 'deploy', 'systemd');
 
 const EXEC_START = /^ExecStart=\/bin\/sh -c '([^']*)' pasted (.*) \/usr\/lib\/pasted\/main\.js serve$/;
 
-/** `Name=value` lines, those that go on as one. */
+/** The `Name=value` lines of a unit file; continued lines are joined. */
 export function directivesOf(file: string): string[] {
   const lines = readFileSync(join(UNITS_FOLDER, file), 'utf8').replaceAll(/ *\\\n */g, ' ').split('\n');
   return lines.filter((line) => /^[A-Z]/.test(line));
@@ -23,7 +23,7 @@ export function execStartOf(file: string) {
   return { script: script.replaceAll('$$', '$'), options: options.split(' ') };
 }
 
-/** As `startServing` takes it: the unit's way with the node of this test, and one folder for all that are its own. */
+/** Options of `startServing`: this test's node, started as by the unit, with `data` for all the unit's own folders. */
 export function startedAs(file: string, data: string, build = builtMain()) {
   const { script, options } = execStartOf(file);
   const here = `PATH=${dirname(process.execPath)}; ${script}`;

@@ -48,7 +48,7 @@ export function showing(token: string, solution: string): Record<string, string>
   return { 'X-PoW-Token': token, 'X-PoW-Solution': solution };
 }
 
-/** The request headers for one paste, or another thing to be had for work: a new challenge, solved. */
+/** The request headers for one paste, or for something else that takes work: a new challenge, solved. */
 export async function freshWork(
   app: Pick<RunningApp, 'request'>,
   path = '/challenge',
@@ -57,7 +57,7 @@ export async function freshWork(
   return showing(token, solve(nonce, difficulty));
 }
 
-/** The hint of a refusal for want of work: where there is a challenge, and how to have the client solve it. */
+/** The hint of a refusal because work is missing: where to get a challenge, and how to have the client solve it. */
 export function workHint(url: string, path = '/challenge', command = 'sh pastec FILE'): string {
   const download = `curl -fsS ${url}/client -o pastec`;
   return `request a new challenge: GET ${path}; or let the client do the work: ${download} && ${command}`;

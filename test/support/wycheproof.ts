@@ -1,6 +1,6 @@
 // The vectors of Project Wycheproof (test/vectors/wycheproof, each file with its origin and licence) through our own
-// wrappers. Stored passwords and tokens fix their own iterations, salts and messages, so what is tried is what they are
-// built on: pbkdf2Sha256 under verifyPassword and encryptPbes2, hmacSha256 under tokens and secretMatcher, and
+// wrappers. Stored passwords and tokens fix their own iterations, salts and messages, so the vectors try the functions
+// under them: pbkdf2Sha256 under verifyPassword and encryptPbes2, hmacSha256 under tokens and secretMatcher, and
 // isEcdsaSignature under certification requests.
 
 import { createPublicKey } from 'node:crypto';
@@ -13,7 +13,7 @@ export interface WycheproofResult {
   /** How many vectors the file says it has. */
   readonly promised: number;
   readonly tried: number;
-  /** Of the vectors that came out otherwise than they should. */
+  /** Ids of the vectors whose result was wrong. */
   readonly failed: readonly number[];
 }
 

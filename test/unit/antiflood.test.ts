@@ -159,7 +159,7 @@ test('record: a token counts once, also in a later window', () => {
 test('record: a token that others have pushed out of memory does not count again, and new ones do', () => {
   const antiflood = floodOf({ maxEntries: 40 });
   const hoarded = Array.from({ length: 100 }, freshToken);
-  // In any order: what was forgotten is told by when it expires.
+  // The order does not matter: the expiry of a token tells whether it was forgotten.
   for (const token of hoarded.toReversed()) antiflood.record(0, token);
   const laterMs = 10 * WINDOW_MS;
   for (let times = 0; times < 3; times += 1) for (const token of hoarded) antiflood.record(laterMs, token);
@@ -177,12 +177,12 @@ test('record: tokens of a clock that was ahead, and was set back, keep none from
     const { nonce, expiresAt } = freshToken();
     antiflood.record(0, { nonce, expiresAt: expiresAt + aheadSeconds });
   }
-  // They are pushed out of memory, one after another.
+  // These push the tokens out of memory, one after another.
   recordMany(antiflood, 60, WINDOW_MS);
   const laterMs = 10 * WINDOW_MS;
   recordMany(antiflood, 31, laterMs);
   assert.equal(antiflood.difficultyBits(laterMs), 22);
-  // What was forgotten since does not count again.
+  // A token that was forgotten since does not count again.
   const forgotten = Array.from({ length: 100 }, freshToken);
   for (const token of forgotten) antiflood.record(laterMs, token);
   const calmMs = 100 * WINDOW_MS;

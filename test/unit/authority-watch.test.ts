@@ -1,5 +1,5 @@
-// authority/open.ts: the authority that somebody else makes is noticed, and then nobody looks any more. That its code is
-// not loaded before it is needed: test/conformance/budgets.test.ts.
+// authority/open.ts: the authority that somebody else makes or renews is noticed, by a look each second until it is
+// closed. That its code is not loaded before it is needed: test/conformance/budgets.test.ts.
 
 import assert from 'node:assert/strict';
 import { test, type TestContext } from 'node:test';
@@ -13,7 +13,7 @@ const AUTHORITY = { certificate: Uint8Array.of(1) } as StoredAuthority;
 const RENEWED = { certificate: Uint8Array.of(2) } as StoredAuthority;
 const LOOKS_EACH_MS = 1000;
 
-/** Watched over a storage that answers as told, one look after the other. A certificate of no bytes is damaged. */
+/** An authority over a storage that has one answer for each look. A certificate of no bytes is damaged. */
 function watching(t: TestContext, answers: readonly (() => Promise<StoredAuthority | undefined>)[], withTls = true) {
   t.mock.timers.enable({ apis: ['setInterval'] });
   const trusted: Uint8Array[] = [];

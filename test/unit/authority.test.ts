@@ -1,5 +1,5 @@
-// authority/authority.ts where others are making the authority too, in this process or another: one is kept. And what
-// becomes of the key's password and of failures. The rest is test/api/pki.test.ts, authority-key.test.ts and
+// authority/authority.ts when others make the authority at the same time, in this process or another: one is kept. And
+// what becomes of the key's password and of failures. The rest is in test/api/pki.test.ts, authority-key.test.ts and
 // registration.test.ts.
 
 import '../support/quick-derivation.ts';
@@ -27,7 +27,7 @@ interface Place {
   kept?: StoredAuthority;
 }
 
-/** Authorities over a storage of one place; `beforeKeeping` runs when one is offered to it. */
+/** Authorities over a storage with room for one. `beforeKeeping` runs when an authority is offered to the storage. */
 function authoritiesOver(
   place: Place,
   beforeKeeping: () => Promise<void> = async () => {},
@@ -57,7 +57,7 @@ function authoritiesOver(
   return { authorities, logged, clock };
 }
 
-/** A queue where no one gets a place, for that reason. */
+/** A queue that gives nobody a place, for this reason. */
 function closedQueue(reason: Error): WorkQueue {
   return { enter: () => Promise.reject(reason) } satisfies Pick<WorkQueue, 'enter'> as unknown as WorkQueue;
 }
@@ -193,7 +193,7 @@ test('signing: a key that did not open is tried again once another process has g
   for (const password of ['one', 'two']) {
     await give(password);
     for (let times = 0; times < 3; times += 1) {
-      // As a store gives it: other bytes at each look.
+      // Another copy of the bytes at each look, as a store gives.
       place.kept = { ...place.kept!, lockedKey: Uint8Array.from(place.kept!.lockedKey) };
       await assert.rejects(authorities.signing(), { refusal: 'issuanceFailed' });
       assert.match(authorities.whyUnavailable() ?? '', /does not open/);

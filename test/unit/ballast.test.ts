@@ -17,13 +17,13 @@ import { temporaryFolder } from '../support/store.ts';
 
 const BLOCK_BYTES = 4096;
 
-/** As node throws it, which has no word for what a quota refuses. */
+/** An error as node throws it. Node has no name for EDQUOT, which a quota gives. */
 function systemError(name: 'EDQUOT' | 'EIO' | 'ENOSPC' | 'EROFS'): Error {
   const code = name === 'EDQUOT' ? 'UNKNOWN' : name;
   return Object.assign(new Error(`${code}: in words, write`), { code, errno: -constants.errno[name], syscall: 'write' });
 }
 
-/** A ballast on a disk with as many free bytes as the test says; below 0, nobody can say how many. */
+/** A ballast on a disk with as many free bytes as the test says. Below 0, asking how many are free fails. */
 function openBallast(t: TestContext) {
   const path = join(temporaryFolder(t), 'pasted.db');
   const freeAtFirst = BALLAST_BYTES + FREE_RESERVE_BYTES + BLOCK_BYTES;
@@ -55,7 +55,7 @@ test('ballast: takes room on the disk until it is given up, and nothing is store
   assert.equal(ballast.restore(), true);
   const { size, blocks } = statSync(file);
   assert.deepEqual([size, blocks * 512 >= size, ballast.isDiskShort()], [BALLAST_BYTES, true, false]);
-  // One that is whole is not written again.
+  // A ballast that is whole is not written again.
   disk.writable = 0;
   assert.deepEqual([ballast.restore(), statSync(file).size], [true, BALLAST_BYTES]);
   assert.deepEqual([ballast.giveUp(), existsSync(file), ballast.isDiskShort()], [true, false, true]);
@@ -87,7 +87,7 @@ test('freeBytes: without bound where blocks are not counted, as on ramfs; more m
 test('ballast: nothing of it can be compressed, as by file systems that do', (t) => {
   const { ballast, file } = openBallast(t);
   assert.equal(ballast.restore(), true);
-  // As much as btrfs compresses at a time.
+  // btrfs compresses this much at a time.
   const bytes = readFileSync(file).subarray(-128 * KIB);
   assert.ok(deflateRawSync(bytes).length >= bytes.length);
   assert.ok(zstdCompressSync(bytes).length >= bytes.length);
@@ -135,7 +135,7 @@ test('ballast: one that a command gave up at a quota, which the disk does not te
   }
   disk.writable = Infinity;
   assert.deepEqual([ballast.restore(), ballast.isDiskShort(), existsSync(file)], [true, false, true]);
-  // What keeps it from being made for another reason keeps nobody from storing.
+  // If the ballast cannot be made for another reason than a lack of room, storing goes on.
   rmSync(file);
   Object.assign(disk, { writable: 0, refusal: systemError('EROFS') });
   assert.deepEqual([ballast.restore(), ballast.isDiskShort()], [true, false]);
@@ -149,7 +149,7 @@ test('ballast: one that cannot be removed is given up without room: the disk sta
   });
   syncBuiltinESMExports();
   assert.deepEqual([ballast.giveUp(), ballast.isDiskShort(), existsSync(file)], [false, true, true]);
-  // That it is there says nothing of the room beside it.
+  // The file is still there, but that does not show that there is room beside it.
   Object.assign(disk, { writable: MIB, refusal: systemError('EDQUOT') });
   assert.deepEqual([ballast.restore(), ballast.isDiskShort(), existsSync(file)], [false, true, true]);
   remove.mock.restore();
@@ -161,7 +161,7 @@ test('failureAt: an I/O error is a full disk where nothing more can be written, 
   const { path, disk } = openBallast(t);
   const sqlite = (errcode: number) => Object.assign(new Error('disk I/O error'), { errcode });
   disk.writable = 0;
-  // Of a write, a sync, a truncation, the size of the log's index and the opening of it, and of a log that cannot be made.
+  // Codes of a write, a sync, a truncation, of sizing and of opening the log's index, and of a log that cannot be made.
   for (const errcode of [778, 1034, 1546, 4874, 4618, 14]) {
     for (const [name, failure] of [['EDQUOT', 'full'], ['ENOSPC', 'full'], ['EIO', 'unavailable'], ['EROFS', 'unavailable']] as const) {
       disk.refusal = systemError(name);

@@ -1,5 +1,5 @@
-// The bare server that the benchmark stands beside the service: that it does what its row says. A floor that did less
-// would make the service look slow, one that did more would flatter it.
+// The bare server that the benchmark runs beside the service does what its row says. A floor that did less would make
+// the service look slow, one that did more would flatter it.
 
 import assert from 'node:assert/strict';
 import { fork } from 'node:child_process';
@@ -60,7 +60,7 @@ async function startFloor(t: TestContext, order: object) {
   return { port, output: child.stdout! };
 }
 
-/** Without those that node:http adds by itself. */
+/** The headers, without those that node:http adds by itself. */
 function headersOf({ headers }: Answer): readonly string[] {
   const lines = headers.flatMap((name, index) => (index % 2 === 0 ? [`${name}: ${headers[index + 1]}`] : []));
   return lines.filter((line) => !/^(Date|Connection|Keep-Alive):/i.test(line));

@@ -59,7 +59,7 @@ const { seededRandom, permutation, zipf, uniform, eachOnce, median, alternate, o
   await import(join(scripts, 'statistics.mjs')) as Statistics;
 const { ID, OWNER, STAMP, senders } = await import(join(scripts, 'requests.mjs')) as Requests;
 
-/** How often each index comes among so many draws. */
+/** How often each index comes among this many draws. */
 function counted(draw: () => number, count: number, draws: number): number[] {
   const counts = new Array<number>(count).fill(0);
   for (let drawn = 0; drawn < draws; drawn += 1) counts[draw()]! += 1;
@@ -204,7 +204,7 @@ test('timed.mjs: what is timed without a socket is there in the built modules, b
   t.after(() => timed.kill());
   for (const what of ['work', 'rate', 'registration']) {
     timed.send({ what, main: builtMain(), database, seconds: 0.01, atOnce: 1, batch: 1 });
-    // It ends with an error where something is missing.
+    // The process ends with an error if something is missing.
     const [answer] = await Promise.race([once(timed, 'message'), once(timed, 'exit')]) as [{ answers?: number } | number];
     assert.ok(typeof answer === 'object' && answer.answers! > 0, `${what}: ${JSON.stringify(answer)}`);
   }

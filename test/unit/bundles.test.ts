@@ -1,4 +1,4 @@
-// Bundles, made in a thread; and which wait for which. What is in them is tested in crypto-pkcs12.test.ts.
+// How a thread makes bundles, and which of them wait for which. What is in them is tested in crypto-pkcs12.test.ts.
 
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
@@ -31,7 +31,7 @@ function startThread(t: TestContext): BundleThread {
   return thread;
 }
 
-/** A SEQUENCE of nine hundred bytes or more: PFX, version 3. */
+/** A SEQUENCE of 256 bytes or more that begins with the version of a PFX, 3. */
 function assertBundle(bytes: Uint8Array): void {
   assert.match(Buffer.from(bytes).toString('hex'), /^3082[0-9a-f]{4}020103/);
   assert.equal(bytes.buffer.byteLength, bytes.length, 'nothing of the thread\u2019s memory beside it');
@@ -75,7 +75,7 @@ test('BundleThread: of many at once each caller gets the bundle that it asked fo
 
 test('BundleThread: what cannot cross to it fails alone', async (t) => {
   const thread = startThread(t);
-  // A key that is none: the thread cannot take the message.
+  // This key is a function, which no message to a thread can hold.
   await assert.rejects(thread.make({ ...bundle, privateKey: (() => {}) as never }), { name: 'DataCloneError' });
   assertBundle(await thread.make(bundle));
 });
@@ -156,7 +156,7 @@ test('BundleThread: a thread that ends by itself fails what it was at, and anoth
 
 test('BundleThread: a job keeps the process alive, an idle thread does not; it has nothing of the environment', (t) => {
   const folder = temporaryFolder(t);
-  // Runs in every thread of the process before anything else.
+  // This module runs in every thread of the process before anything else.
   writeFileSync(join(folder, 'tell.mjs'), `
     import { isMainThread } from 'node:worker_threads';
     import { writeSync } from 'node:fs';
@@ -192,7 +192,7 @@ test('Bundles: of those with a password one is made and four wait; the next, and
   t.mock.timers.tick(500);
   await assert.rejects(sixth, { refusal: 'passwordQueueFull', terms: { retryAfterSeconds: 1 } });
   assert.deepEqual(outcomes, []);
-  // One without a password is made meanwhile.
+  // A bundle without a password is made meanwhile.
   assert.ok((await bundles.make(bundle, '192.0.2.1')).length > 1000);
   bundles.close();
   await Promise.all(making);

@@ -1,4 +1,4 @@
-// The frame of the campaign's kills, with services that fail before they are killed: that may not pass for all well.
+// The frame of the campaign's kills, with services that fail before they are killed: it must report that.
 
 import assert from 'node:assert/strict';
 import { writeFileSync } from 'node:fs';
@@ -16,7 +16,7 @@ import { runUnit, type Row, type Unit } from '../campaign/row.ts';
 import { createSeeded } from '../support/seeded.ts';
 import { temporaryFolder } from '../support/programs.ts';
 
-/** What is lost with a service that treats each connection so. */
+/** What is reported as lost with a service that treats each connection like this. */
 async function lostWith(t: TestContext, treatment: string): Promise<string[]> {
   const main = join(temporaryFolder(t), 'main.mjs');
   writeFileSync(main, `import { createServer } from 'node:net';
@@ -63,7 +63,7 @@ function losingUnit() {
 
 const EMPTY: Inspection = { faults: [], pastes: new Map(), certificates: new Map(), orphans: 0, usesLeft: new Map() };
 
-/** A database with these. */
+/** What is found in a database with these pastes. */
 function holding(...pastes: readonly (readonly [id: string, content: Uint8Array, expiresAt?: number])[]): Inspection {
   return {
     ...EMPTY,
@@ -73,7 +73,7 @@ function holding(...pastes: readonly (readonly [id: string, content: Uint8Array,
   };
 }
 
-/** A paste of which the last action was cut off. */
+/** A paste whose last action was cut off. */
 function cutOff(action: Action, { burn = false, isLate = false } = {}): KnownPaste {
   const model = createPasteModel('p', { burn, isLate });
   const history = (['create', action] as const).slice(0, action === 'create' ? 1 : 2).map((one, index) => {
@@ -85,7 +85,7 @@ function cutOff(action: Action, { burn = false, isLate = false } = {}): KnownPas
   return { model, history, isTaken: false };
 }
 
-/** What is lost when it is found so after one kill after the other. */
+/** What is reported as lost when the paste is found in these states, one after each kill. */
 function lostWhenFound(known: KnownPaste, states: readonly State[], world = newWorld()): string[] {
   const { unit, lost } = losingUnit();
   const isNamed = known.model.id() !== undefined;
@@ -179,7 +179,7 @@ test('row 22k: content that was stored is there, what was deleted or banned is g
     .map((found) => lostWith('asked', 'free', found)), [0, 0, 1, 1]);
 });
 
-/** Pastes in memory, and no certificates. */
+/** A service with pastes in memory, and no certificates. */
 const SERVICE = `import { createServer } from 'node:http';
   const pastes = new Map();
   const server = createServer(async (request, response) => {
@@ -217,7 +217,7 @@ test('workOn: what is only read is not acknowledged as a change is', async (t) =
   assert.equal(changes.length, 100);
 });
 
-/** For every third change the disk of the leader is full: the others do it, and the answer is 507. */
+/** A cluster whose leader has a full disk for every third change: the other nodes do it, and the answer is 507. */
 const FULL = `import { createServer } from 'node:http';
   const { EARLY_MS, FORGETS } = process.env;
   const [pastes, refusedMs] = [new Map(), new Map()];

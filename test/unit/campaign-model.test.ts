@@ -21,7 +21,7 @@ function createdModel(options?: ModelOptions) {
   return model;
 }
 
-/** Begins and ends an action; what the model says to it. */
+/** Begins and ends an action, and returns what the model says to it. */
 function judged(model: PasteModel, action: Action, seen: Seen, atMs = 0) {
   return model.end(model.begin(action, atMs, 20), seen, atMs);
 }
@@ -135,9 +135,9 @@ interface Held {
 }
 
 /**
- * A service in memory, which may have a fault: `forgets`, a restart undoes the last deletion; `overwrites`, a request
- * leaves everything as it found it but for its own change, whatever others have done meanwhile; `wavers`, no deletion is
- * answered, and all are undone by the second restart.
+ * A service in memory, which may have a fault. `forgets`: a restart undoes the last deletion. `overwrites`: a request
+ * writes back all that it found with its own change, and so undoes what others changed meanwhile. `wavers`: no deletion
+ * is answered, and the second restart undoes each.
  */
 function memorySite({ forgets = false, overwrites = false, wavers = false } = {}): Site {
   let pastes = new Map<string, Held>();
@@ -172,7 +172,7 @@ function memorySite({ forgets = false, overwrites = false, wavers = false } = {}
   return {
     ask: async (request) => {
       const stored = overwrites ? new Map(pastes) : pastes;
-      // Whoever asks at the same time has found the same.
+      // Requests that come at the same time have found the same state.
       for (let turn = 0; turn < 10; turn += 1) await Promise.resolve();
       const given = carryOutOn(stored, request);
       pastes = stored;
@@ -186,7 +186,7 @@ function memorySite({ forgets = false, overwrites = false, wavers = false } = {}
   };
 }
 
-/** Kills without waiting: what is in memory has been carried out by then. */
+/** The same history with kills that do not wait: a service in memory has carried everything out by then. */
 const withQuickKills = (history: readonly Step[]): readonly Step[] =>
   history.map((step) => (step.killAfterMs === undefined ? step : { ...step, killAfterMs: 0 }));
 
@@ -209,7 +209,7 @@ test('randomHistory: every step asks for something, whatever a kill cuts off', a
       let creations = 0;
       const ask = async (request: Ask, connection: number): Promise<Answer | undefined> => {
         const answer = await site.ask(request, connection);
-        // Every other creation is carried out, and nobody hears of it.
+        // Every other creation is carried out, but not answered.
         if (request.method === 'POST' && creations++ % 2 === 0) return undefined;
         answered += 1;
         return answer;
@@ -237,7 +237,7 @@ test('replay: a deletion that was cut off and is undone by the second restart is
   const looked: Step = { ...step, action: 'look' };
   const site = () => memorySite({ wavers: true });
   assert.match(String(await replay([...deleted, looked], site(), 'h')), /^at the end: .* is back/);
-  // Nothing has shown that it was carried out.
+  // Nothing has shown that the deletion was carried out.
   assert.equal(await replay(deleted, site(), 'h'), undefined);
 });
 

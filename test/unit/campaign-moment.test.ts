@@ -1,4 +1,4 @@
-// What judges a restored database in the campaign: it finds what is of another moment, and how late the moment was.
+// The campaign's judge of a restored database: it finds what is of another moment, and how late the moment was.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -10,7 +10,7 @@ const BOUNDS: Span = { fromMs: 0, toMs: 10_000 };
 const DONE: Seen = { kind: 'done', id: 'abcdef', version: 1 };
 const UNKNOWN: Seen = { kind: 'unknown' };
 
-/** Each from its first moment to its second. */
+/** A paste with these steps, each from its first moment to its second. */
 function paste(steps: readonly (readonly [Action, number, number, Seen?])[], { burn = false } = {}) {
   const model = createPasteModel('p', { burn });
   const history = steps.map(([action, startMs, endMs, seen = DONE]): Entry => {
@@ -21,7 +21,7 @@ function paste(steps: readonly (readonly [Action, number, number, Seen?])[], { b
   return { model, history };
 }
 
-/** Of pastes beside each other, found in these states; of one that contradicts two others it says that it does. */
+/** The verdict on pastes that were found in these states together. It names a paste that contradicts two others. */
 function judged(...found: readonly (readonly [ReturnType<typeof paste>, State])[]) {
   const spans = new Map(found.map(([known, state], index) => [index, spansOfPaste(known, state)]));
   return latestMoment(spans, BOUNDS);
@@ -39,7 +39,7 @@ test('moment: what is missing was not answered yet, to the millisecond', () => {
   assert.equal(judged([paste([['create', 10, 20], ['update', 30, 40]]), 1]).atMs, 41);
   assert.equal(judged([paste([['create', 10, 20], ['delete', 30, 40]]), 1]).atMs, 41);
   assert.equal(judged([paste([['create', 10, 20], ['read', 30, 40]], { burn: true }), 1]).atMs, 41);
-  // Only looked at.
+  // This paste was only read.
   assert.equal(judged([paste([['create', 10, 20], ['read', 30, 40]]), 1]).atMs, 10_000);
 });
 
@@ -73,7 +73,7 @@ test('moment: since a restore counts what was asked since, from the state that w
   assert.deepEqual(spansOfPaste(known, 1, wentBack), [{ fromMs: -Infinity, toMs: Infinity }]);
   const bounds = { fromMs: 50, toMs: 10_000 };
   assert.deepEqual(latestMoment(new Map([[0, spansOfPaste(known, 'gone', wentBack)]]), bounds).others, [0]);
-  // As it was before the restore, and so at no moment since.
+  // This was the state before the restore, and at no moment since.
   assert.deepEqual(latestMoment(new Map([[0, spansOfPaste(known, 1)]]), bounds).others, [0]);
 });
 

@@ -1,5 +1,5 @@
-// What the campaign keeps of its rows and makes of them: the page of figures, the plot of row 16; and how a row goes on
-// from unit to unit.
+// What the campaign keeps of its rows, and what it makes of that: the page of figures and the plot of row 16. Also how
+// a row goes on from unit to unit.
 
 import assert from 'node:assert/strict';
 import { cpSync, existsSync, mkdirSync, readFileSync, readdirSync, writeFileSync } from 'node:fs';
@@ -204,7 +204,7 @@ test('RELIABILITY.md: has every row as it is today, and the figures of found.jso
   }
 });
 
-/** Every ten minutes, at 100 requests a second. */
+/** One sample every ten minutes, at 100 requests a second. */
 function sitting(began: number, hours: number): Record<string, number>[] {
   return Array.from({ length: hours * 6 }, (_, index) => ({
     sitting: began, seconds: (index + 1) * 600, requests: (index + 1) * 60_000, p50Ms: 1, p99Ms: index === 1 ? 40 : 4,

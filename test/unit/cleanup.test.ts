@@ -12,11 +12,11 @@ interface Steps {
   readonly tasks: readonly CleanupTask[];
   /** Names of the steps in the order in which they began. */
   readonly begun: string[];
-  /** Steps in progress at a time, at most. */
+  /** The most steps that were in progress at once. */
   mostAtOnce: number;
 }
 
-/** Tasks of so many steps each; a step lasts a turn of the event loop. */
+/** Tasks with this many steps each; a step lasts a turn of the event loop. */
 function tasksOf(counts: Readonly<Record<string, number>>): Steps {
   const begun: string[] = [];
   let inProgress = 0;
@@ -90,7 +90,7 @@ test('run: a step that fails is logged, ends its task, and holds up nothing else
     step: async () => {
       failures += 1;
       if (failures === 1) throw new Error('the reason');
-      // What is no Error is its own reason.
+      // A thrown value that is no Error is itself the reason.
       throw 'the reason';
     },
   };

@@ -3,7 +3,7 @@ import test from 'node:test';
 import { clientKey } from '../../src/core/callers.ts';
 import { plainAddress } from '../../src/http/engine/head.ts';
 
-/** As the service asks: every address that it gets is put into its plain form first. */
+/** Asks as the service does, which puts every address into its plain form first. */
 const keyOf = (address: string): string => clientKey(plainAddress(address) ?? assert.fail(address));
 
 test('clientKey: IPv4 is its own key', () => {

@@ -1,5 +1,5 @@
-// A host and what comes back from its nodes, or does not: each effect once, each answer its own, and an error that says
-// what to change. The node is SQLite in this process; interop/rqlite-nodes.test.ts holds what real ones do.
+// What a host makes of its nodes' answers, and of missing ones: each change happens once, each caller gets its own
+// answer, and errors say what to change. The node is SQLite in this process; real ones: interop/rqlite-nodes.test.ts.
 
 import assert from 'node:assert/strict';
 import dns from 'node:dns';
@@ -91,7 +91,7 @@ test('cluster: a change that a node refuses is told as what it is, and those bes
     assert.deepEqual(beside, { status: 'fulfilled', value: { refused: null } }, error);
     assert.equal(count('pastes'), index + 1, error);
   }
-  // Of the whole, as where its end alone finds no room. Asked for again it would be done here, and not on the others.
+  // The whole request fails, as when only its end finds no room. A repeated one would be done here, and not elsewhere.
   const body = JSON.stringify({ results: [], error: 'database or disk is full' });
   behind.choose = once(isWrite, { kind: 'replaced', status: 200, body, isCarriedOut: false });
   await assert.rejects(create(), { failure: 'full' });
@@ -200,11 +200,11 @@ test('cluster: nodes that never answer as nodes do are told by name, with what t
       error instanceof StoreError && error.failure === 'unavailable' && message.test(error.message)
     ));
   }
-  // Every 50 ms in 100, and for no longer where waiting changes nothing.
+  // The node is asked every 50 ms for 100 ms, and for less time where waiting changes nothing.
   assert.ok(asked <= 3 * failures.length, `asked ${asked} times`);
   const databasePath = config.databasePath.replace('rqlite', 'rqlites');
   const secure = new Nodes({ ...config, databasePath }, RUNNING_CLOCK);
-  // Given up long before the deadline, which on a busy machine could come before the first answer.
+  // The host gives up long before the deadline. A short deadline could pass before the first answer on a busy machine.
   await assert.rejects(secure.query([['SELECT 1', {}]], 'strong'), /they speak HTTP: write rqlite:\/\/ without/);
   const nowhere = join(temporaryFolder(t), 'ca.pem');
   for (const [changes, problem] of [
@@ -224,7 +224,7 @@ test('cluster: a name for several addresses, none of which answers, is told with
   t.mock.method(dns, 'lookup', lookup as unknown as typeof dns.lookup);
   for (const [place, said] of [
     ['rqlite://nodes.test:1', /\(nodes\.test:1: ECONNREFUSED\)$/],
-    // As HTTP and HTTPS have it: whether something answers there is the host's affair.
+    // The default ports of HTTP and HTTPS. Whether something answers there depends on the machine.
     ['rqlite://nodes.test', /\(nodes\.test:80: /],
     ['rqlites://nodes.test', /\(nodes\.test:443: /],
   ] as const) {
@@ -262,7 +262,7 @@ test('cluster: a leader that a node names is asked next, and a node that was sil
   const leaderless = { kind: 'replaced', status: 500, body: 'leader not found', isCarriedOut: false } as const;
   const naming = (place: string): Fault => ({ ...leaderless, status: 301, location: `http://${place}/db/query?redirect` });
   for (const [given, places] of [
-    // By turns the first would be waited for again, for longer, before the second is asked, which knows by then.
+    // In turns, the host would wait again, and longer, for the silent first before the second, which knows by then.
     [[silent, leaderless, leaderless, leaderless, silent], [0, 1, 2, 1, 2, 1]],
     [[naming(last)], [0, 2]],
     // Two that name each other, and one that names itself, don't keep the others from being asked.
@@ -324,7 +324,7 @@ test('cluster: an answer that would fill the memory is cut off', async (t) => {
     t.after(() => nodes[Symbol.dispose]());
     let sent = 0;
     behind.choose = () => {
-      // It is asked once.
+      // Ends the time for asking, so that the node is asked once.
       nodes.endWithin(0);
       return { kind: 'long', status, sendMebibyte: () => void (sent += 1) };
     };
@@ -337,7 +337,7 @@ test('cluster: content that another host took for abandoned is refused for now, 
   const { store, db } = await openStore(t);
   const bytes = patternedBytes(CHUNK_BYTES + 1);
   const chunks = [bytes.slice(0, CHUNK_BYTES), bytes.slice(CHUNK_BYTES)] as const;
-  // What is left for a host that was suspended for longer than its lease.
+  // What a host finds after it was suspended for longer than its lease.
   const abandon = () => db.exec('DELETE FROM leases; DELETE FROM chunks; DELETE FROM orphans');
   const isRefused = (error: unknown) => error instanceof StoreError && error.failure === 'unavailable';
   const begun = store.contents.upload(newId());
@@ -376,7 +376,7 @@ test('cluster: nodes that need seconds for a change are waited for, and do it on
   assert.equal(count('pastes'), 1);
 });
 
-/** A writer over nodes that are functions; `note` writes nothing but its claim. */
+/** A writer whose nodes are functions. The command `note` writes nothing but its claim. */
 function writerOver(execute: () => Promise<readonly object[]>, clock = RUNNING_CLOCK) {
   const statements = new Statements();
   const nodes = { commit: execute, query: async () => [] } as unknown as Nodes;
@@ -439,7 +439,7 @@ test('cluster: a statement out of place, or without one of its values, is an err
   const found = statements.prepare('SELECT :name AS name');
   assert.throws(() => found.get({ name: 'a' }), { message: 'a statement outside a rule' });
   assert.throws(() => found.run({ name: 'a' }), { message: 'a statement outside a rule' });
-  // SQLite itself would take it for NULL, and find other rows.
+  // SQLite itself would take the missing value for NULL, and find other rows.
   const without = () => statements.rehearse(new Map(), () => found.get({ other: 'a' }));
   assert.throws(without, { message: 'a statement without a value for :name' });
 });

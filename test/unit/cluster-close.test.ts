@@ -1,4 +1,4 @@
-// What a host does with what it took for true and was not so any more, and how it ends. The node is SQLite in this process.
+// What a host does when what it took for true no longer is, and how it ends. The node is SQLite in this process.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -13,7 +13,7 @@ test('cluster: what is refused by what a node said without asking the others is 
   const { contentId, write } = store.contents.upload(newId());
   await write(patternedBytes(100));
   const paste = { ...inlinePaste(patternedBytes(100)), content: null, contentId };
-  // As of a node that has not heard of the upload yet.
+  // Answers as a node gives them that has not heard of the upload yet.
   const isWeak = (asked: Asked): boolean => isRead(asked) && asked.path.includes('level=weak');
   const nothing = ({ body }: Asked): Fault => saying(...(JSON.parse(body) as []).map(() => ({ values: [['[]']] })));
   let old = 0;
@@ -22,7 +22,7 @@ test('cluster: what is refused by what a node said without asking the others is 
   assert.ok(old > 0, 'nothing was asked that may be old');
   assert.deepEqual([count('pastes'), count('orphans')], [1, 0]);
 
-  // By what all say too it is not there: that is the end of it.
+  // This upload is not there by what all nodes say either, so the command is not planned again.
   const lost = { ...paste, id: newId(), contentId: newId() };
   await assert.rejects(store.pastes.create(lost, NO_TERMS), isUnavailable(/is not there, or not whole$/));
   assert.equal(count('pastes'), 1);
@@ -30,7 +30,7 @@ test('cluster: what is refused by what a node said without asking the others is 
 
 test('cluster: a host that ends beside nodes that answer nothing gives up what it asks sooner than otherwise', async (t) => {
   const { config, behind } = await startNode(t);
-  // Each look at it takes some time then, so that nothing here depends on how fast this machine is.
+  // Later each look at the clock takes some time, so that nothing here depends on how fast this machine is.
   let passedMs = 0;
   let stepMs = 0;
   const clock = { ...RUNNING_CLOCK, monotonicMs: () => (passedMs += stepMs) };

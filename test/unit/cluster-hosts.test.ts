@@ -1,5 +1,5 @@
-// What a host does beside others on the same nodes, from time to time or for a command: leases, upkeep, following what
-// others took, and copies. The node is SQLite in this process.
+// What a host does beside other hosts on the same nodes, from time to time or for a command: leases, upkeep, following
+// what the others wrote, and copies. The node is SQLite in this process.
 
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
@@ -57,7 +57,7 @@ test('cluster: a lease that could not be renewed is renewed the next time, and e
   const until = () => Number(db.prepare('SELECT until FROM leases WHERE name = ?').get(contentId)?.['until']);
   behind.choose = (asked) => (isWrite(asked) ? saying({ error: 'disk I/O error' }) : undefined);
   t.mock.timers.tick(15_000);
-  // It comes after the renewal.
+  // This command comes after the renewal.
   await assert.rejects(store.run('recordAudit', EVENT), StoreError);
   const { event, level, details } = logged[1] ?? assert.fail('nothing is logged');
   assert.deepEqual([event, level], ['lease not written', 'warning']);
@@ -211,7 +211,7 @@ test('cluster: a challenge that another host has taken counts on this one, from 
   stores.push(other);
   const noted: { nonce: string; expiresAt: number }[] = [];
   other.followSpent((spent) => noted.push(spent));
-  /** Until it looks: what was taken before its first look is not told. */
+  /** Spends challenges until the other host tells of one: it does not tell what was spent before its first look. */
   const noteOneOf = async (name: string) => {
     for (let index = 0; !noted.some(({ nonce }) => nonce.startsWith(name)); index += 1) {
       assert.ok(index < 100, `none of ${index} is told`);
@@ -222,7 +222,7 @@ test('cluster: a challenge that another host has taken counts on this one, from 
   };
   await noteOneOf('first');
   assert.ok(noted.every(({ nonce, expiresAt }) => nonce !== 'before' && expiresAt === CREATED_AT + 600));
-  // Who registers does work too, which makes no paste dearer, and is spent as well.
+  // A registration needs work too. Its challenge is spent as well, but makes no paste dearer.
   const taken = { nonce: 'c'.repeat(32), expiresAt: CREATED_AT + 600, spendableUntil: CREATED_AT + 600 };
   const [given, next] = ['1', '2'].map((digit) => ({
     serial: digit.repeat(32), commonName: 'alice', fingerprint: digit.repeat(40), createdAt: CREATED_AT, issuedTo: null,
@@ -234,7 +234,7 @@ test('cluster: a challenge that another host has taken counts on this one, from 
   assert.equal(await store.read.isSpent(taken.nonce), true);
   await noteOneOf('later');
   assert.ok(noted.every(({ nonce }) => nonce.toLowerCase() !== taken.nonce));
-  // Then the database numbers them from 1 again.
+  // After this the database numbers challenges from 1 again.
   db.exec('DELETE FROM spent_challenges');
   await noteOneOf('again');
 });
@@ -270,7 +270,7 @@ test('audit --follow beside a cluster: waits for nodes that are away, tells what
   behind.choose = () => undefined;
   const { entries, ...rest } = await tail();
   assert.deepEqual([entries, rest], [[{ ...EVENT, id: 1 }], { state: 'same' }]);
-  // It would wait for ever if it took this for nodes that are away.
+  // The tail would wait for ever if it took this answer for nodes that are away.
   const noRows = { values: [['no rows']] };
   behind.choose = () => saying(noRows, noRows);
   await assert.rejects(async () => tail(), SyntaxError);
@@ -280,7 +280,7 @@ test('backup of a cluster: a node that refuses, breaks off or falls silent ends 
   const { config, behind } = await startNode(t);
   const folder = temporaryFolder(t);
   const { setTimeout: setSilence } = Socket.prototype;
-  // As if the minute were over that a node may take for its copy.
+  // A node may take a minute for its copy: here that minute is over after 100 ms.
   t.mock.method(Socket.prototype, 'setTimeout', function (this: Socket, ms: number, then?: () => void) {
     return setSilence.call(this, ms === 60_000 ? 100 : ms, then);
   });
@@ -341,7 +341,7 @@ test('cluster: tables are not changed under hosts that serve; one that died hold
   t.after(() => migrations.pop());
   const isServed = isUnavailable(/: hosts of an earlier version serve, or did lately: stop them all$/);
   await assert.rejects(open(), isServed);
-  // The one that cleaned up: another serves still.
+  // This host cleaned up; another one still serves.
   await store.close();
   await assert.rejects(open(), isServed);
   const setUntil = (seconds: number): void => db.exec(`UPDATE leases SET until = unixepoch() + ${seconds}`);
@@ -373,7 +373,7 @@ test('cluster: where a node leads that lacks what was acknowledged, nothing is a
     assert.equal(await store.healthy(), false);
   }
   assert.deepEqual([count('claims'), count('pastes')], before);
-  // It has caught up.
+  // The node has caught up.
   db.prepare('INSERT INTO claims (rowid, id, at, answer) VALUES (?, ?, ?, ?)').run(number!, id!, at!, answer!);
   assert.equal(await store.healthy(), true);
   assert.equal(await store.pastes.burn(kept.id, null, CREATED_AT), true);
@@ -396,7 +396,7 @@ test('cluster: what other hosts read and changed is missed too, by who serves an
   const other = await open();
   stores.push(other);
   await store.run('recordAudit', EVENT);
-  // By its probes a host sees what others do.
+  // A host sees from its probes what other hosts changed.
   assert.equal(await other.healthy(), true);
   db.exec('DELETE FROM claims WHERE rowid = (SELECT max(rowid) FROM claims)');
   assert.equal(await other.healthy(), false);
@@ -427,11 +427,11 @@ test('cluster: the host that cleans up, and check, say which node lacks somethin
   await store.upkeep.truncateWal();
   const { event, level, details } = logged[1] ?? assert.fail('nothing is logged');
   assert.deepEqual([event, level, details], ['nodes behind', 'warning', { behind: follower.address }]);
-  // Nothing listens at the second one.
+  // Nothing listens at this address.
   const silent = '127.0.0.1:1';
   assert.deepEqual((await examineNodes(naming(silent))).behind, [follower.address, silent]);
   follower.db.exec("INSERT INTO claims (rowid, id, at, answer) VALUES (1000, 'a', 1, '')");
-  // Ahead of who leads: that one is behind then, which every host sees within about a second, and asks nothing of it.
+  // Now the follower is ahead of the leader. Every host sees that within about a second, and obeys the leader no more.
   for (const startMs = performance.now(); await store.healthy(); await pause(50)) {
     assert.ok(performance.now() - startMs < 10_000, 'it is obeyed still');
   }

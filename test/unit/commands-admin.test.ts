@@ -234,7 +234,7 @@ test('admin create --password-file: refuses what holds no password of 1 to 1024 
     assert.equal(code, 1);
     assert.equal(stderr, `pasted: ${path} holds no password of 1 to 1024 characters in UTF-8, without a byte order mark\n`);
   }
-  // One byte more than a string of node's holds; the code is node's own, not one of the system.
+  // One byte more than a string of node's holds. The error code is node's own, not one of the system.
   truncateSync(path, constants.MAX_STRING_LENGTH + 1);
   const refused = { code: 1, stdout: '', stderr: `pasted: ${path} cannot be read (ERR_STRING_TOO_LONG)\n` };
   assert.deepEqual(await create(), refused);
@@ -294,7 +294,7 @@ test('admin grant: a certificate revoked in the same moment makes nobody an admi
   const { databasePath, pasted, createAdmin } = openDesk(t);
   await createAdmin();
   const { serial } = insertCertificate(databasePath);
-  // It was valid when it was looked at; the writer thread is about to be asked.
+  // The command has found the certificate valid, and is about to ask the writer thread.
   const ask = Worker.prototype.postMessage;
   t.mock.method(Worker.prototype, 'postMessage', function (this: Worker, message: unknown) {
     if (JSON.stringify(message).includes('grantAdmin')) setRevoked(databasePath, serial, 1_769_860_800);

@@ -16,7 +16,7 @@ function read(...words: string[]): string {
   return [command.name, ...options, ...given.operands].join(' ');
 }
 
-/** What the command must be given at least. */
+/** The least that the command must be given. */
 function leastOf({ operands, options }: Command): string[] {
   const required = options.filter(({ isRequired }) => isRequired).map(({ name, choices }) => `${name}=${choices?.[0] ?? 'x'}`);
   return [...required, ...operands.filter(({ isRequired }) => isRequired).map(({ choices }) => choices?.[0] ?? 'y')];

@@ -1,4 +1,4 @@
-// `pasted pki ca renew` and `pki ca passphrase`: what they change, print and refuse, and that of those that race one wins.
+// `pasted pki ca renew` and `pki ca passphrase`: what they change, print and refuse, and that one wins when they race.
 // Beside a running server, and what openssl says: api/authority-life.test.ts. Killed: crash/governing-kill.test.ts.
 
 import '../support/quick-derivation.ts';

@@ -109,7 +109,7 @@ test('backup: no row has a second copy in it, which would outlive the row once t
   const bytes = readFileSync(file).toString('latin1');
   const timesIn = (text: string): number => bytes.split(text).length - 1;
   for (let index = 10; index < 50; index += 1) {
-    // Where the content goes on on another page, one may be cut.
+    // One canary may be cut, where the content goes on in another page.
     assert.ok([149, 150].includes(timesIn(`canary ${index} `)), `${timesIn(`canary ${index} `)} of ${index}`);
   }
   assert.ok(timesIn('canary of chunks ') <= 200_000, String(timesIn('canary of chunks ')));
@@ -214,7 +214,7 @@ test('backup: one of an older version is copied as it is', async (t) => {
   assert.equal(selectValue(file, 'SELECT count(*) FROM pastes'), 1);
 });
 
-/** What only a backup that is being made has there. */
+/** Files that are there only while a backup is being made. */
 const leftOf = (folder: string): string[] => readdirSync(folder).filter((name) => /partial|-backup$/.test(name));
 
 test('backup: one at a time; what a killed one left is removed by the next', async (t) => {
@@ -249,7 +249,7 @@ test('backup: ended by a signal, it leaves nothing and ends by that signal', asy
   let isThere = false;
   const terminal = {
     ...fake.terminal,
-    // By the time that it reads the clock, the draft is there.
+    // When the command reads the clock, the draft is there.
     clock: {
       ...fake.terminal.clock,
       monotonicMs: () => {
@@ -288,7 +288,7 @@ test('backup: refuses a disk without the room, and leaves nothing on one that fi
   assert.equal(refused.code, 1);
   assert.match(refused.stderr, /it may take 1\.\d MiB and 16\.0 MiB to spare, and 1\d\.\d MiB are free\n$/);
 
-  // The room is there when it is asked for, and gone when it is needed.
+  // The room seems to be there when the command asks for it, and is not there when it is needed.
   writeFileSync(join(small, 'filler'), new Uint8Array(16.5 * 1024 * 1024));
   const { bavail, bsize, ...others } = statfsSync(folder);
   const free = t.mock.method(fs, 'statfsSync', () => ({ bavail, bsize, ...others }));

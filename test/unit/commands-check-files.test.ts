@@ -60,7 +60,7 @@ test('check: a folder and files that this user may not use', async (t) => {
   assert.deepEqual([code, found.get('folder'), found.get('files')], [
     1, `fail this user may not write to ${folder}`, 'fail this user may not read and write pasted.db, pasted.db-lock',
   ]);
-  // What others may do comes first: it is the more dangerous.
+  // What others may do is told first, since it is more dangerous.
   chmodSync(folder, 0o777);
   assert.equal((await check(t, { databasePath })).found.get('folder'), `fail others may write to ${folder}: chmod 700`);
 });

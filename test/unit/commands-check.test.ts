@@ -47,7 +47,7 @@ test('check: one line for each thing, and nothing is changed', async (t) => {
   assert.match(full.found.get('integrity')!, /^ok no damage by a full check/);
 });
 
-/** A copy of a change as Litestream leaves it beside the database. */
+/** Places a copy of a change, as Litestream leaves it beside the database. */
 function placeCopy(databasePath: string, number: number, atSeconds: number): void {
   const folder = join(dirname(databasePath), '.pasted.db-litestream', 'ltx', '0');
   const path = join(folder, `${String(number).padStart(16, '0')}-${String(number).padStart(16, '0')}.ltx`);
@@ -80,7 +80,7 @@ test('check: a replica that Litestream no longer makes', async (t) => {
   assert.equal(await replica(1), `${behind} 2026-01-31T11:45:00Z: ${doubt}`);
   rmSync(join(folder, '.pasted.db-litestream', 'ltx', '0', `${'9'.padStart(16, '0')}-${'9'.padStart(16, '0')}.ltx`));
   assert.equal(await replica(DAY_SECONDS), copied, 'the newest copy stays, however old');
-  // The log is of the same database, and newer.
+  // The log belongs to the same database, and is newer.
   writeFileSync(`${databasePath}-wal`, '');
   const logAt = Date.parse('2026-01-31T11:52:00Z') / 1000;
   utimesSync(`${databasePath}-wal`, logAt, logAt);
@@ -118,7 +118,7 @@ test('check: owners, holders and invitations that contradict themselves, each by
   writeFileSync(databasePath, sound);
   const db = new DatabaseSync(databasePath);
   assert.throws(() => db.exec('UPDATE invitations SET uses_left = -1'), /CHECK constraint failed/);
-  // Nothing is no bytes, whether or not it is written down.
+  // An owner without pastes may have a row with 0 bytes, or none.
   db.exec("INSERT INTO owners VALUES ('nothing', 0)");
   db.close();
   assert.match((await check(t, { databasePath })).found.get('records')!, /^ok /);
@@ -208,7 +208,7 @@ test('check: a damaged database, and one whose content is not whole', async (t) 
   damage(databasePath);
   const damaged = await check(t, { databasePath });
   assert.deepEqual([damaged.code, levelOf(damaged, 'integrity')], [1, 'fail']);
-  // SQLite tells all that it finds in one row of many lines.
+  // SQLite gives all its findings in one row of many lines.
   const told = damaged.found.get('integrity')!.split('fail ').slice(1);
   assert.deepEqual([told.length, told.filter((line) => /[*;\n]/.test(line))], [5, []]);
   writeFileSync(databasePath, sound);
@@ -287,7 +287,7 @@ test('check: a lock is no damage', async (t) => {
   const { databasePath } = openDesk(t);
   await fill(databasePath, 1);
   using db = new DatabaseSync(databasePath, { timeout: 0 });
-  // Whoever writes keeps out those who read.
+  // In this mode a writer keeps readers out.
   db.exec('PRAGMA journal_mode = DELETE');
   assert.deepEqual(damageOf(db, 'full'), []);
   using writer = new DatabaseSync(databasePath);
@@ -322,7 +322,7 @@ test('check: the authority, its key, and its revocation list', async (t) => {
   assert.deepEqual([wrong.code, levelOf(wrong, 'authority key')], [1, 'fail']);
   assert.ok(!wrong.found.get('authority key')!.includes('wrong-canary'));
 
-  // Made by a clock that was ahead: nobody accepts what it issues. Its certificate begins five minutes before.
+  // If a clock that was ahead made the authority, nobody accepts what it issues. Its certificate begins 5 min early.
   const early = async (seconds: number) => (await check(t, { databasePath, laterSeconds: -seconds })).found.get(name);
   assert.match((await early(5 * 60))!, /^ok /);
   assert.match((await early(5 * 60 + 1))!, /^fail is not valid before .*: pasted pki ca renew$/);
@@ -426,7 +426,7 @@ test('check, restore: what runs with each change, or says what a row is, is that
     await assert.rejects(restoring, (error: Error) => error.message.includes(said), said);
     assert.deepEqual(readdirSync(folder).filter((name) => name.startsWith('other.db')), []);
   }
-  // What runs by itself with nothing may be an operator's own.
+  // An operator may add an index or a table, since neither runs anything.
   rmSync(databasePath, { force: true });
   await fill(databasePath, 1);
   using db = new DatabaseSync(databasePath);

@@ -27,7 +27,7 @@ async function scriptIn(t: TestContext, shell: string): Promise<string> {
 /** Each question is a command line without its first word; the last word is the one to complete. */
 type Offered = (questions: readonly (readonly string[])[]) => string[][];
 
-/** Of bash itself: what readline would show. One shell answers all. */
+/** Asks bash itself what readline would show. One shell answers all questions. */
 async function askBash(t: TestContext): Promise<Offered> {
   const folder = await scriptIn(t, 'bash');
   return (questions) => {
@@ -39,7 +39,7 @@ async function askBash(t: TestContext): Promise<Offered> {
   };
 }
 
-/** Of zsh, with what its completion system would be told printed instead. */
+/** Asks zsh, which prints here what its completion system would be told. */
 async function askZsh(t: TestContext): Promise<Offered> {
   const folder = await scriptIn(t, 'zsh');
   const told = `

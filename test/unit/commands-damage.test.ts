@@ -65,7 +65,7 @@ async function backedUp(t: TestContext) {
 
 test('backup, restore: a log beside a backup that it does not belong to is neither left there nor taken for its own', async (t) => {
   const { folder, databasePath, pasted, pastes, file } = await backedUp(t);
-  // Somebody tries it, and is killed.
+  // Somebody opens the backup to try it, and is killed.
   using tried = new DatabaseSync(file);
   tried.exec('PRAGMA journal_mode = WAL; PRAGMA wal_autocheckpoint = 0; DELETE FROM pastes WHERE rowid < 4');
   const log = join(folder, 'log');
@@ -77,7 +77,7 @@ test('backup, restore: a log beside a backup that it does not belong to is neith
     assert.deepEqual([code, stderr], [1, `pasted: ${file}${suffix} would be taken for a log of ${file}: remove it first\n`]);
     renameSync(`${file}${suffix}`, log);
   }
-  // As by `pasted backup - > new.db && mv new.db copy.db`.
+  // The same as `pasted backup - > new.db && mv new.db copy.db`.
   const fresh = join(folder, 'fresh.db');
   assert.equal((await pasted(['backup', fresh])).code, 0);
   renameSync(fresh, file);
@@ -116,7 +116,7 @@ test('backup: what a killed one left, and cannot be removed now, is removed by t
 test('a log whose database is away or empty is removed by no start and no command, and is whole once that is back', async (t) => {
   const { folder, databasePath, pasted } = openDesk(t);
   await fill(databasePath, 1);
-  // As a kill leaves it: what is in the log is nowhere else.
+  // The files as a kill leaves them: what is in the log is nowhere else.
   const last = await inStore(databasePath, async (store) => {
     const stored = await storePaste(store, patternedBytes(100));
     for (const suffix of ['', '-wal']) copyFileSync(`${databasePath}${suffix}`, join(folder, `killed${suffix}`));
@@ -157,7 +157,7 @@ test('check and backup: a disk that turned read-only after an error is named, an
     if (path.startsWith(`${databasePath}-`)) throw refused(path);
     remove(path, options);
   });
-  // Of a backup that is under way, or was when the disk turned: whose it is, is not known without the lock.
+  // The files of a backup that is under way, or was when the disk turned read-only. Only its lock could tell which.
   const draft = join(folder, `backup.${'0'.repeat(16)}.partial`);
   for (const [path, content] of [[`${databasePath}-backup-note`, draft], [draft, 'half']] as const) writeFileSync(path, content);
   syncBuiltinESMExports();
@@ -167,7 +167,7 @@ test('check and backup: a disk that turned read-only after an error is named, an
   };
   t.after(mend);
   const file = join(folder, 'copy.db');
-  // As beneath a service: SQLite opens a database only where its log is, or can be made.
+  // A store is open, as under a service, because SQLite opens a database only if its log is there or can be made.
   await inStore(databasePath, async () => {
     assert.deepEqual(await reserve(), ['fail room in reserve: cannot be written: its disk may have turned read-only']);
     const { code, stderr } = await pasted(['backup', file]);
@@ -177,7 +177,7 @@ test('check and backup: a disk that turned read-only after an error is named, an
   await inStore(file, (store) => assertHolds(store, pastes, 3));
 });
 
-// The last one here: with coverage Node writes what it has when a process sends itself a signal, and counts no more.
+// This test is the last one: under coverage, when a process signals itself, Node writes its counts and stops counting.
 test('restore -: a signal that comes while the whole copy is examined ends the command before anything is changed', async (t) => {
   const { databasePath, file } = await backedUp(t);
   const { ino: before } = statSync(databasePath);
@@ -194,7 +194,7 @@ test('restore -: a signal that comes while the whole copy is examined ends the c
   const parts = { environment: { SERVICE_DB: databasePath }, stdin: createReadStream(file) };
   const fake = fakeTerminal(['restore', '-'], parts);
   const found: unknown[] = [];
-  // A process would end there.
+  // A real process would end here.
   const endBy = (signal: string): void => void found.push(signal, statSync(databasePath).ino);
   const onSignal = (): void => fake.signal('SIGTERM');
   process.once('SIGWINCH', onSignal);

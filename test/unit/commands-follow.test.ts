@@ -24,12 +24,12 @@ interface Following {
   readonly child: ChildProcess;
   stdout(): string;
   stderr(): string;
-  /** Once so many lines have come. */
+  /** Resolves once this many lines have come. */
   lines(count: number): Promise<readonly string[]>;
   stop(signal: 'SIGTERM' | 'SIGINT'): Promise<number | string>;
 }
 
-/** Resolves once it has looked: without --json it says so by its headings. */
+/** Resolves once the command has looked. Its headings show that; with --json it prints none, so this does not wait. */
 async function follow(t: TestContext, path: string, ...words: string[]): Promise<Following> {
   const main = startMain(t, ['audit', '--follow', ...words], { environment: { SERVICE_DB: path } });
   const arrived = (pattern: RegExp, output: () => string): Promise<void> => new Promise((resolve, reject) => {
@@ -180,7 +180,7 @@ test('audit --follow: ends when nobody reads, and at a signal while somebody doe
   await store.run('recordAudit', eventOf('unread'));
   assert.deepEqual((await ended)[0], 0);
 
-  // More than the pipe and the process take.
+  // These entries are more than the pipe and the process take.
   await Promise.all(Array.from({ length: 1000 }, () => store.run('recordAudit', eventOf('x'.repeat(1000)))));
   const stuck = spawn(process.execPath, [builtMain(), 'audit', '--follow', '--after', '0'], { env: environment, stdio: ['ignore', 'pipe', 'pipe'] });
   t.after(() => stuck.kill('SIGKILL'));

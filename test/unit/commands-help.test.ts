@@ -19,10 +19,10 @@ async function print(words: readonly string[], parts: FakeParts = {}): Promise<s
   return fake.stdout();
 }
 
-/** What help.txt has to have of each, taken apart as for the completions and the manual page. */
+/** What help.txt says of each command, taken apart as for the completions and the manual page. */
 const EXPLAINED = explainCommands(COMMANDS, readFileSync(new URL('../../src/operator/help.txt', import.meta.url), 'utf8'));
 
-/** As much as one line shows of how a command is used. */
+/** A usage that is longer is not shown whole. */
 const MAX_USAGE_CHARACTERS = 110;
 
 function usage({ name, operands, options }: Command): string {

@@ -15,7 +15,7 @@ const ROWS = `
   SELECT json_group_array(json_array(id, lower(hex(code_sha256)), note, created_at, expires_at, uses_left))
   FROM invitations`;
 
-/** A database there is, as the service has made it. */
+/** A desk whose database is there already, as the service makes it. */
 async function openInviting(t: TestContext) {
   const desk = openDesk(t);
   await desk.createAdmin();

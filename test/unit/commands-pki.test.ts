@@ -89,7 +89,7 @@ test('pki issue: ended by a signal, it leaves no empty file, and a bundle that m
     const ended: unknown[] = [];
     const terminal = {
       ...fake.terminal,
-      // It reads the clock before the bundle is written, and again when the certificate is recorded.
+      // The command reads the clock before the bundle is written, and again when the certificate is recorded.
       clock: {
         ...fake.terminal.clock,
         unixMs: () => {

@@ -21,7 +21,7 @@ async function makeOld(path: string): Promise<void> {
     for (const expiresAt of [CREATED_AT - 1, CREATED_AT, CREATED_AT + 1, EXPIRES_AT]) {
       await storePaste(store, patternedBytes(700_000, expiresAt), { expiresAt });
     }
-    // Forgotten two hours after they have run out.
+    // Used challenges are forgotten two hours after they have run out.
     for (const expiresAt of [-1, 0, 1].map((later) => CREATED_AT - 2 * HOUR_SECONDS + later)) {
       const spend = { nonce: randomBytes(16).toString('hex'), expiresAt, spendableUntil: Infinity };
       await store.pastes.create(inlinePaste(Buffer.from('hello')), { ...NO_TERMS, spend });

@@ -1,5 +1,5 @@
-// `pasted restore`: what is in the database afterwards, what is kept of the one before, and what it refuses. Killed
-// in the middle: crash/restore-crash.test.ts.
+// `pasted restore`: what is in the database afterwards, what is kept of the old database, and what it refuses. A
+// restore that is killed in the middle: crash/restore-crash.test.ts.
 
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -27,7 +27,7 @@ const KEPT = 'pasted.db.before-restore-20260131T120000Z';
 /** All there is in the folder of a database that was restored once. */
 const AFTERWARDS = ['backups', 'pasted.db', 'pasted.db-backup-lock', KEPT, 'pasted.db-lock'].sort();
 
-/** Of a database that a process has open. */
+/** The suffixes of the files of a database that a process has open. */
 const FILES = ['', '-wal', '-shm'];
 
 interface Prepared extends Desk {
@@ -52,7 +52,7 @@ test('restore, check, backup: by a link they go to the file that it leads to, wi
   symlinkSync('../pasted.db', link);
   const byLink = (...words: string[]) => pasted(words, { SERVICE_DB: link });
   await fill(databasePath, 1);
-  // As after a kill: what came last is in the log alone.
+  // As after a kill, the last change is in the log alone.
   const db = new DatabaseSync(databasePath);
   t.after(() => db.isOpen && db.close());
   db.exec(`PRAGMA wal_autocheckpoint = 0; DELETE FROM pastes WHERE rowid = 1`);
@@ -161,7 +161,7 @@ test('restore: a log without its database is not taken for that of the new one',
 
 test('restore: replaces a damaged database, or one of a newer version, and keeps it as it was', async (t) => {
   const { folder, databasePath, backup, pastes, pasted } = await prepare(t);
-  // A page of the schema itself: nothing of it can be opened.
+  // The damaged page has the schema, so nothing in the database can be opened.
   writeFileSync(databasePath, readFileSync(databasePath).fill(0xa5, 100, 8192));
   const damaged = readFileSync(databasePath);
   assert.equal((await pasted(['restore', backup])).code, 0);
@@ -253,7 +253,7 @@ test('restore -: not from a keyboard, and not beside a server', async (t) => {
   const keyboard = await pasted(['restore', '-'], {}, Object.assign(Readable.from([]), { isTTY: true }));
   assert.deepEqual([keyboard.code, keyboard.stdout], [2, '']);
   assert.match(keyboard.stderr, /not from this keyboard\n/);
-  // Opened beforehand: nothing reads it, and the file goes with the test.
+  // The file is opened beforehand, because nothing reads it and it is removed at the end of the test.
   const stdin = createReadStream(backup);
   await once(stdin, 'open');
   await inStore(databasePath, async () => {
@@ -321,7 +321,7 @@ test('restore: refuses with 75 while another command reads the database', async 
 test('restore: what a killed one left is removed by the next', async (t) => {
   const { folder, databasePath, backup, pastes, pasted } = await prepare(t);
   for (const suffix of ['', '-wal', '-shm']) writeFileSync(`${databasePath}-restore-draft${suffix}`, 'half a copy');
-  // Killed between naming the old database anew and exchanging it.
+  // Left by a restore that was killed after it linked the old database, and before it put the new one in its place.
   linkSync(databasePath, `${databasePath}.before-restore-20260131T000000Z`);
   assert.equal((await pasted(['restore', backup])).code, 0);
   assert.deepEqual(readdirSync(folder).sort(), AFTERWARDS);
@@ -340,7 +340,7 @@ test('restore: a link to nowhere that has the name of its draft is removed, and 
   await inStore(databasePath, (store) => assertHolds(store, pastes, 1));
 });
 
-/** From now on no file gets a second name; the error has this code. */
+/** From now on, giving a file a second name fails with this code. */
 function refuseLinks(t: TestContext, code: string): void {
   const mocked = t.mock.method(fs, 'linkSync', () => {
     throw Object.assign(new Error(`${code}: words of the system`), { code });
@@ -360,7 +360,7 @@ test('restore: without hard links the old database is copied, and is in its plac
   const counts: unknown[] = [];
   const rename = fs.renameSync;
   const renamed = t.mock.method(fs, 'renameSync', (from: string, to: string) => {
-    // As a kill would leave them.
+    // Opens copies of both, since that is what a kill at this moment would leave.
     for (const path of [databasePath, join(folder, KEPT)]) {
       const left = join(folder, 'left.db');
       copyFileSync(path, left);
@@ -413,7 +413,7 @@ test('restore: from the database of a service that is stopped, which cannot star
   const pastes = await fill(other, 1);
   let isRefused = false;
   const ofFileSystem = fs.statfsSync;
-  // There must be room for each piece as it comes.
+  // The command asks for room before each piece, so this runs while it copies.
   const asked = t.mock.method(fs, 'statfsSync', (path: string) => {
     try {
       lockDatabase(other, 0).release();

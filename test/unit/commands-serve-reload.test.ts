@@ -9,12 +9,12 @@ import { fakeTerminal } from '../support/fake-terminal.ts';
 
 interface Reload {
   readonly next: Config | undefined;
-  /** What the app makes of it. */
+  /** Ends the reload with the names of what has changed. */
   readonly end: (changed: readonly string[]) => void;
   readonly fail: (error: Error) => void;
 }
 
-/** Serving with a secret in a file; `reloads` are the calls that the app has seen. */
+/** Begins serving, with a secret in a file. `reloads` are the calls that the app has seen. */
 function begin(secret: () => string = () => 'hush') {
   const fake = fakeTerminal([], { environment: { SERVICE_PROXY_SECRET_FILE: '/secret' }, readFile: secret });
   const reloads: Reload[] = [];
@@ -118,7 +118,7 @@ test('serve: settings that cannot be read again are named, the certificate is re
   await turn();
   reloads[1]?.fail(new Error('the storage is closed'));
   await turn();
-  // Whatever else goes wrong while they are read ends no service either.
+  // Whatever else goes wrong while settings are read does not end the service either.
   Object.defineProperty(fake.terminal.environment, 'SERVICE_PORT', {
     get: () => {
       throw new RangeError('a bug');

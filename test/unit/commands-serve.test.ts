@@ -29,7 +29,7 @@ interface Behaviour {
   readonly closing?: Promise<void>;
 }
 
-/** Serving begun; `steps` are the calls that the app has seen, `listening` resolves when it listens. */
+/** Begins serving. `steps` are the calls that the app has seen; `listening` resolves when it listens. */
 function begin(behaviour: Behaviour = {}) {
   const { environment = {}, inheritedSockets = 0, writesToJournal = false } = behaviour;
   const fake = fakeTerminal([], { environment, inheritedSockets, writesToJournal });
@@ -183,7 +183,7 @@ test('serve: an error that nothing caught is in the log at once', async () => {
   await exitCode;
 });
 
-/** Why listening fails with `code` at the place that serve chose, or at another one. */
+/** Makes listening fail with `code`, at the place that serve chose or at another one. */
 function failing(code: string, elsewhere?: ListeningPlace): Behaviour['listenFails'] {
   const cause = Object.assign(new Error(`listen ${code}`), { code });
   return (place) => new ListeningError(elsewhere ?? place, code, cause);
@@ -198,11 +198,11 @@ test('serve: when it cannot listen, it closes and says in one line which setting
   const inUse = 'the port is in use (root can see by which process: ss -ltnp)';
   const metricsSocket = { path: '/run/m', mode: 0o660 };
   const cases: readonly [string, string, Environment?, ListeningPlace?][] = [
-    // Port 1, where nobody is: else it would be said who.
+    // Nobody listens on port 1; otherwise the message would say who does.
     ['EADDRINUSE', `127.0.0.1 port 1: ${inUse}; choose another SERVICE_PORT`, { SERVICE_PORT: '1' }],
     ['EACCES', `127.0.0.1 port 8080: not permitted below port 1024; choose another SERVICE_PORT, ${PERMISSION}`],
     ['EADDRNOTAVAIL', '127.0.0.1 port 8080: this host has no such address; choose another SERVICE_HOST'],
-    // Of `::` on a host without IPv6; of an address of a link, such as fe80::1.
+    // The codes for `::` on a host without IPv6, and for a link-local address such as fe80::1.
     ['EAFNOSUPPORT', '127.0.0.1 port 8080: this host has no such address; choose another SERVICE_HOST'],
     ['EINVAL', '127.0.0.1 port 8080: this host has no such address; choose another SERVICE_HOST'],
     ['ENOTFOUND', '127.0.0.1 port 8080: there is no host of that name; choose another SERVICE_HOST'],
@@ -230,7 +230,7 @@ test('serve: when it cannot listen, it closes and says in one line which setting
 });
 
 test('serve: what systemd handed over and cannot be listened on is a matter of the socket unit', async () => {
-  // The second is what the system says of a pipe (ListenFIFO=).
+  // ENOTSOCK is what the system says of a pipe (ListenFIFO=).
   for (const code of ['EINVAL', 'ENOTSOCK']) {
     const { exitCode } = begin({ inheritedSockets: 1, listenFails: failing(code) });
     const error = await exitCode.then(() => assert.fail('it listened'), (thrown: unknown) => thrown);
@@ -286,7 +286,7 @@ test('exitCodeOf: what the store refuses, in one line and with its exit code', (
   assert.deepEqual(toldOf(new StoreError('full', 'storage full')), {
     exitCode: 1, text: 'pasted: storage full (SERVICE_DB)\n',
   });
-  // A lock that has gone meanwhile.
+  // The lock file has gone meanwhile.
   assert.deepEqual(toldOf(new DatabaseInUseError('the database x is in use', '/none/x-lock')), {
     exitCode: 75, text: 'pasted: the database x is in use; root can see which: fuser /none/x-lock\n',
   });
@@ -311,7 +311,7 @@ test('exitCodeOf: what node --permission refuses is 78, with the file where node
 test('exitCodeOf: who has a lock is looked for among 50 000 descriptors at most, so that the answer comes soon', (t) => {
   const lock = join(temporaryFolder(t), 'x-lock');
   writeFileSync(lock, '');
-  // Larger than any that Linux gives.
+  // Larger than any process id that Linux gives.
   const pid = '4194305';
   let [descriptors, looks] = [0, 0];
   t.mock.method(fs, 'readdirSync', (path: string) => (

@@ -32,7 +32,7 @@ function event(time: number): AuditEvent {
 async function openFilled(...[t]: Parameters<typeof openTestStore>) {
   const { store, path } = await openTestStore(t);
   const { fingerprint: trusted } = insertCertificate(path, { isAdmin: true, revokedAt: CREATED_AT });
-  // Renewed twice, the second one not presented yet: still one admin, with the pastes of before.
+  // Renewed twice, and the second renewal is not presented yet: still one admin, who keeps the earlier pastes.
   for (const isUnused of [false, true]) insertCertificate(path, { isAdmin: true, holder: trusted, isUnused });
   const { fingerprint: revoked } = insertCertificate(path, { isAdmin: true, revokedAt: CREATED_AT });
   insertCertificate(path, { isAdmin: true, expiresAt: CREATED_AT });
@@ -95,7 +95,7 @@ test('stats: the same for people, with the share of the quota', async (t) => {
   for (const row of [
     ['pastes', '5'],
     ['content', '196.5 KiB'],
-    // 20.6 %: never rounded up.
+    // The share is 20.6 %, and is never rounded up.
     ['quota', '20 % of 952.1 KiB'],
     ['burn after read', '2'],
     ['oldest', '2026-01-31T11:59:10Z'],

@@ -9,7 +9,7 @@ import { parseArguments } from '../../src/operator/arguments.ts';
 import { COMMANDS } from '../../src/operator/commands.ts';
 import { alignColumns } from '../../src/operator/terminal.ts';
 
-/** Those that print no data: a script, a certificate, a list for a proxy, a text for people; openapi prints JSON anyway. */
+/** These print no data: a script, a certificate, a list for a proxy, a text for people; openapi prints JSON anyway. */
 const WITHOUT_JSON = new Set(['serve', 'pki crl', 'pki ca', 'client', 'openapi', 'completion', 'help']);
 
 const choicesOf = (command: string, option: string) =>
@@ -20,7 +20,7 @@ test('help.txt: every command has an example, and every example is a command lin
   for (const { name, examples } of explainCommands(COMMANDS, help)) {
     assert.ok(examples.length > 0, name);
     for (const example of examples) {
-      // Without a umask or variables before it, a redirection or a pipe behind it, and quotes.
+      // The command without a umask or variables before it, or a redirection or a pipe behind it. It has no quotes.
       const [, line = ''] = /^(?:\(umask 077; )?(?:[A-Z_]+=\S+ )*(?:.* \| )?pasted\b ?([^>|<)]*)/.exec(example) ?? assert.fail(example);
       const { command } = parseArguments(line.trim().split(/ +/).filter((word) => word !== ''));
       assert.equal(command.name, name, example);

@@ -92,7 +92,7 @@ test('startWarnings: what leaves a limit without effect', () => {
   assert.deepEqual(warnings({ maxConnections: 50, maxConnectionsPerClient: 0 }), [], 'it was switched off');
   const unbound = { ...PKI, registerBy: 'open', registerPowDifficultyBits: 0, rateMax: 0 } as const;
   const said = 'SERVICE_RATE_MAX is 0, and certificates are to be had without work: nothing bounds registrations';
-  // What a holder is given costs no work; POST /register is there without the rest too.
+  // What a certificate's holder is issued needs no work, and POST /register is there without the rest of the PKI too.
   for (const also of [{}, { registerPowDifficultyBits: 24 }, { pkiEnabled: false }]) {
     assert.deepEqual(warnings({ ...unbound, ...also }), [said], JSON.stringify(also));
   }

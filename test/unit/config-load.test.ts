@@ -9,7 +9,7 @@ import { ConfigError, type Environment, loadConfig, type ReadFile, readSmallFile
 import { type Setting, SETTING_KEYS, SETTINGS } from '../../src/config/settings.ts';
 import { temporaryFolder } from '../support/programs.ts';
 
-/** A file system of these files; all others do not exist, and those that are null may not be read. */
+/** A file system with these files and no others. A file that is null may not be read. */
 function files(contents: Readonly<Record<string, string | null>> = {}): ReadFile {
   return (path) => {
     const content = contents[path];
@@ -64,7 +64,7 @@ test('loadConfig: every setting can be given by its variable', () => {
   for (const key of SETTING_KEYS) {
     const setting: Setting = SETTINGS[key];
     const text = ofItsOwn.get(setting);
-    // Either of the two is a problem without the other.
+    // A certificate without a key is a problem, and so is a key without a certificate.
     const beside = { SERVICE_TLS_CERT: '/c', SERVICE_TLS_KEY: '/k' };
     const { config, sources } = loadConfig({ ...beside, [setting.name]: text ?? samples[setting.kind] }, files());
     assert.deepEqual(config[key], text ?? values[setting.kind], key);
@@ -237,7 +237,7 @@ test('loadConfig: a long or strange value is repeated in part and on one line', 
 
 test('loadConfig: a password in the address of nodes is not repeated, whatever is in it', () => {
   for (const password of ['hunter2', 'hunter@2', 'hunter:2/', 'hunter\n2']) {
-    // What is mistyped is no less a password.
+    // A password in a mistyped address is still a password.
     for (const before of ['rqlite://', 'RQLITES://', 'rqlite:/', 'rqlites:', 'http://']) {
       const [problem = ''] = problemsOf({ SERVICE_DB: `${before}me:${password}@db1:4001,db2:4001` });
       assert.ok(problem.endsWith(`, given "${before}me:...@db1:4001,db2:4001"`), problem);
@@ -335,7 +335,7 @@ test('readSmallFile: a folder is refused; a pipe is read while somebody writes t
   assert.equal(problemWith(folder), `${problem} can be read (EISDIR)`);
   assert.equal(problemWith(join(folder, 'none')), `${problem} can be read (ENOENT)`);
   assert.equal(problemWith(pipe), `${problem} is not empty`);
-  // It writes half a second after it has opened the pipe.
+  // This process writes half a second after it has opened the pipe.
   const writer = spawn('sh', ['-c', 'exec > "$0"; sleep 0.5; echo hush', pipe]);
   t.after(() => writer.kill());
   let text = '';

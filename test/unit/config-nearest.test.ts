@@ -30,7 +30,7 @@ test('didYouMean: neighbours that were swapped are one slip, so that what comes 
 test('didYouMean: nothing when all are too far away', () => {
   assert.equal(didYouMean('abcd', ['wxyz']), '');
   assert.equal(didYouMean('abcd', []), '');
-  // Two edits are always near enough; of a longer name three in ten characters.
+  // Two edits are always near enough; in a longer name, three edits in ten characters are.
   assert.equal(didYouMean('abcd', ['abxy']), '; did you mean abxy?');
   assert.equal(didYouMean('abcd', ['axyz']), '');
   assert.equal(didYouMean('abcdefghij', ['abcdefgXYZ']), '; did you mean abcdefgXYZ?');

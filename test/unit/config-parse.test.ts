@@ -126,7 +126,7 @@ test('SETTINGS: a prefix is a path without a slash at its end', () => {
   }
 });
 
-/** As node has a variable in another encoding: a database of that name would be another one. */
+/** How node gives a variable in another encoding. A database of that name would be another one. */
 const NOT_UTF8 = Buffer.from('/srv/b\xfccher.db', 'latin1').toString();
 
 test('SETTINGS: the database is a file, never one in memory, or nodes with their ports', () => {
@@ -142,7 +142,7 @@ test('SETTINGS: the database is a file, never one in memory, or nodes with their
   ];
   // SQLite reads these as URIs (https://sqlite.org/uri.html): of another file, or of one in memory.
   const uris = ['file:x.db', 'file:/x.db?vfs=memdb', 'file:x.db?mode=memory'];
-  // As whatever reads the file of an EnvironmentFile= without taking its quotes off gives them.
+  // Values as a program gives them that reads the file of an EnvironmentFile= and leaves the quotes on.
   const quoted = ['"/srv/p.db"', '\'/srv/p.db\'', ' /srv/p.db', '"rqlite://a:4001"'];
   for (const path of [':memory:', 'a\0b', NOT_UTF8, ...uris, ...noNodes, ...quoted, 'RQLITE://u:p@a:1', 'Rqlites://a']) {
     assert.equal(refusalOf(SETTINGS.databasePath, path), expected, path);

@@ -14,7 +14,7 @@ import { testConfig } from '../support/test-config.ts';
 const CONTENT = Buffer.from('ten bytes!');
 
 interface Circumstances {
-  /** For so many bytes the disk has room. */
+  /** How many bytes the disk has room for. */
   readonly roomBytes?: number;
   readonly databaseBytes?: number;
   readonly config?: Partial<Config>;
@@ -22,7 +22,7 @@ interface Circumstances {
   readonly offer?: Partial<Offer>;
 }
 
-/** What comes of an offer, and for how many bytes the disk was asked. */
+/** What comes of an offer, and the numbers of bytes that the disk was asked to have room for. */
 async function offered(options: Circumstances) {
   const { roomBytes = Infinity, databaseBytes = 0 } = options;
   const askedBytes: number[] = [];

@@ -36,13 +36,13 @@ test('normaliseCommonName: counts code points, after trimming and composing', ()
 });
 
 test('normaliseCommonName: a name is taken however far apart it was taken, and one of accents alone refused in no time', () => {
-  // Four code points in form D, the most that there are.
+  // This character is four code points in form D, and no character is more.
   const whole = '\u1f82'.repeat(64);
   assert.equal([...whole.normalize('NFD')].length, 256);
   assert.equal(normaliseCommonName(whole.normalize('NFD')), whole);
   const accents = `a${'\u0345'.repeat(5000)}${'\u0301'.repeat(5000)}${'\u0316'.repeat(5000)}`;
   const spentMs = cpuMsOf(() => assert.equal(normaliseCommonName(accents), undefined));
-  // To put them in order took 160 ms.
+  // Putting the accents in order took 160 ms.
   assert.ok(spentMs < 40, `${spentMs} ms`);
 });
 
@@ -68,7 +68,7 @@ test('normaliseCommonName: refuses what is not seen, marks of direction, nonchar
     for (let code = first; code <= last; code += 1) {
       const name = `a${String.fromCodePoint(code)}b`;
       assert.equal(normaliseCommonName(name), undefined, `U+${code.toString(16)}`);
-      // A certificate that has it from an earlier release is renewed.
+      // A certificate with this name from an earlier release can still be renewed.
       if (code < 0xd800) assert.ok(distinguishedName(name).length > 0, `U+${code.toString(16)}`);
     }
   }
@@ -99,7 +99,7 @@ test('normaliseCommonName: takes emoji, and what is a format to Unicode and can 
   for (const name of ['\u{1f600}', '\u2764', '\u{1f44d}\u{1f3fd}', '\u{1f1e9}\u{1f1ea}']) {
     assert.equal(normaliseCommonName(name), name);
   }
-  // As phones write them: the heart in colour, the family, the flag of England. None of it is seen in a list.
+  // As phones write them: the heart in colour, the family, the flag of England. What they add is not seen in a list.
   for (const name of ['\u2764\ufe0f', '\u{1f468}\u200d\u{1f469}', '\u{1f3f4}\u{e0067}\u{e007f}', 'alice\ufe0f']) {
     assert.equal(normaliseCommonName(name), undefined);
   }

@@ -1,4 +1,4 @@
-// Certification requests made here, right and wrong in one way each, and mutated ones in great number.
+// Certification requests made here: right ones, ones that are wrong in one way each, and many mutated ones.
 
 import assert from 'node:assert/strict';
 import { generateKeyPairSync } from 'node:crypto';
@@ -135,7 +135,7 @@ test('readCertificationRequest: refuses non-canonical forms of a request that is
   refuses(pemOf(Buffer.concat([der, Uint8Array.of(0)])), canonical);
   refuses(pemOf(Buffer.concat([der, NULL])), canonical);
   refuses(pemOf(der.subarray(0, -1)), canonical);
-  // SEQUENCE of indefinite length, and with a length octet too many.
+  // A SEQUENCE of indefinite length, and one with a length octet too many.
   assert.equal(hex(der.subarray(0, 2)), '3082');
   refuses(pemOf(Buffer.concat([Uint8Array.of(0x30, 0x80), der.subarray(4), new Uint8Array(2)])), canonical);
   refuses(pemOf(Buffer.concat([Uint8Array.of(0x30, 0x83, 0), der.subarray(2)])), canonical);
@@ -197,13 +197,13 @@ test('readCertificationRequest: 100 000 mutated requests meet only the clean ref
   Error.stackTraceLimit = 0;
   const random = createSeeded(20_260_131);
   const right = [makeRequest(), makeRequest({ attributes: NO_ATTRIBUTES, digest: 'sha256' })];
-  // Most start from requests that lack a signature, as most of the time would go into verifying one otherwise.
+  // Most start from requests without a signature, since verifying signatures would take most of the time.
   const signature = new Uint8Array();
   const unsigned = [makeRequest({ signature }), makeRequest({ signature, digest: 'sha512' })];
   let refused = 0;
   for (let round = 0; round < 100_000; round += 1) {
     const original = random.pick(random.oneIn(10) ? right : unsigned);
-    // One in ten in the text, the others in the bytes behind it.
+    // One in ten is changed in its text, the others in the bytes that the text encodes.
     const inText = random.oneIn(10);
     const mutated = mutate(inText ? Buffer.from(pemOf(original), 'latin1') : original, random);
     const pem = inText ? Buffer.from(mutated).toString('latin1') : pemOf(mutated);
@@ -214,7 +214,7 @@ test('readCertificationRequest: 100 000 mutated requests meet only the clean ref
       refused += 1;
       continue;
     }
-    // Some changes are none: of space after the block, or one that undoes another.
+    // Some changes change nothing: those of space after the block, and one that undoes another.
     const der = decodePem(pem, 'CERTIFICATE REQUEST', 'NEW CERTIFICATE REQUEST');
     assert.equal(hex(der ?? new Uint8Array()), hex(original), `round ${round} was accepted`);
   }

@@ -1,4 +1,4 @@
-// The bytes of the profile, written out: what is tested against other programs is in test/interop.
+// The bytes of the profile, written out. Tests against other programs are in test/interop.
 
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';

@@ -1,5 +1,5 @@
-// Fingerprints of certificates that come from outside. That real ones get the right fingerprint: the certificates'
-// own tests, with openssl as the oracle.
+// Fingerprints of certificates that come from outside. The tests of certificates show that real ones get the right
+// fingerprint, with openssl as the oracle.
 
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
@@ -27,7 +27,7 @@ test('presentedCertificateSha1: what is no bytes at all is a mistake of the call
   assert.throws(() => presentedCertificateSha1(undefined as unknown as Uint8Array), TypeError);
 });
 
-/** Of so many bytes, of which some are escaped in base64. */
+/** A certificate with this many bytes in it, whose base64 has characters that must be escaped. */
 function certificateOf(bytes: number): Uint8Array {
   return seq(seq(octetString(new Uint8Array(bytes).fill(0xff))), seq(), bitString(Uint8Array.of(0xfb, 0xf0)));
 }
@@ -71,7 +71,7 @@ test('X-SSL-Client-Cert: reads what OpenSSL wrote and nginx escaped', () => {
 });
 
 test('X-SSL-Client-Cert: one block as nginx writes it, and nothing else, is a certificate', () => {
-  // With every escape that occurs, and a last line that is shorter.
+  // This certificate has every escape that occurs, and a last line that is shorter.
   const certificate = certificateOf(100);
   const good = escapedByNginx(certificate);
   const pem = encodePem('CERTIFICATE', certificate);
@@ -79,16 +79,16 @@ test('X-SSL-Client-Cert: one block as nginx writes it, and nothing else, is a ce
   const [begin, ...lines] = good.split('%0A');
   const junk = ['x', ' ', '%20', '%0A', '%00', '-', '=', '%3D', '%', '%2', '%ZZ', '%FF', '%C3%BC', '\u00fc', '\n'];
   const others = [
-    // No block, or not one.
+    // No block, more than one, or a broken one.
     '', '-', '-----', '%0A', begin!, '-----BEGIN%20CERTIFICATE-----%0A-----END%20CERTIFICATE-----%0A', good.repeat(2),
     good + escapedByNginx(CERTIFICATE), good.replace('-----END', `${good}-----END`), lines.join('%0A'),
     `${begin}%0A${good}`, good.replace(/-----END.*/, ''), good.slice(0, -3), good.slice(3),
-    // Of something else.
+    // A block of something else.
     ...['X509%20CRL', 'TRUSTED%20CERTIFICATE', 'certificate', ''].map((label) => good.replaceAll('CERTIFICATE', label)),
     good.replace('BEGIN', 'END'), good.replace('END', 'BEGIN'),
     encodeURIComponent(encodePem('CERTIFICATE', Buffer.concat([certificate, NULL]))),
     encodeURIComponent(encodePem('CERTIFICATE', Buffer.from('a text'))),
-    // Escapes that are broken, in lower case, missing, too many or of what needs none.
+    // Escapes that are broken, in lower case, missing, doubled, or of characters that need none.
     ...['%2B', '%2F', '%3D', '%0A'].flatMap((escape) => [
       escape.toLowerCase(), escape.slice(0, -1), escape.slice(1), decodeURIComponent(escape), `%25${escape.slice(1)}`,
     ].map((instead) => good.replace(escape, instead))),

@@ -1,4 +1,4 @@
-// The key derivation of bundles against known vectors and against itself in whole numbers.
+// The key derivation of bundles against known vectors, and against the same derivation in whole numbers.
 
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';

@@ -86,7 +86,7 @@ function attributes(): string {
   return `3140${friendlyName}${localKeyId}`;
 }
 
-/** The plaintext of the first content: the leaf with its attributes, then the authority without. */
+/** The plaintext of the first content: the leaf with its attributes, then the authority without any. */
 function certificateBags(): string {
   const certBag = (certificate: Uint8Array, rest: string): string => {
     const size = certificate.length;
@@ -136,7 +136,7 @@ for (const [password, iterations] of [['', 2048], ['pass \u{1f600}', 300_000]] a
   });
 }
 
-/** The algorithm of both contents; gives its salt. */
+/** Asserts the algorithm of both contents, and returns its salt. */
 function assertCompat(algorithm: DerElement, iterations: number): Uint8Array {
   const salt = at(algorithm, 1, 0).content;
   assert.equal(salt.length, 8);
@@ -164,8 +164,8 @@ test('makeBundle: compat with an empty password is 3DES and HMAC-SHA-1', async (
   assert.equal(hex(mac.encoding), `30313021300906052b0e03021a05000414${expectedMac}0408${hex(salt)}${iterationsHex(2048)}`);
 });
 
-// Node's own reader of PKCS #12 opens it: it checks the MAC and that the key is the certificate's. Deriving the keys for
-// our own reader would take seconds, and what is in them does not depend on the password.
+// Node's own PKCS #12 reader opens the bundle: it checks the MAC, and that the key belongs to the certificate. Deriving
+// the keys for our own reader would take seconds, and what is in the bundle does not depend on the password.
 test('makeBundle: compat with a password is the same of 600 000 iterations, and opens with it alone', async () => {
   const password = 'pass \u{1f600}';
   const encoding = await bundle('compat', password);

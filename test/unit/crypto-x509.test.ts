@@ -1,4 +1,4 @@
-// Certificates: the bytes that are signed, the times, and what never leaves. Other programs are in test/interop.
+// Certificates: the bytes that are signed, the times, and what is never given out. Other programs are in test/interop.
 
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
@@ -205,7 +205,7 @@ test('validityFrom: refuses when no second is left', () => {
   assert.equal(under(ISSUED_AT, ISSUED_AT + 1).notAfter, ISSUED_AT + 1);
   assert.throws(() => under(ISSUED_AT, ISSUED_AT), RangeError);
   assert.throws(() => under(ISSUED_AT, ISSUED_AT - 1), RangeError);
-  // Made by a clock that was ahead, it begins five minutes before.
+  // If a clock that was ahead made the authority, it begins five minutes before `createdAt`.
   const natural = ISSUED_AT + DAY_SECONDS;
   assert.equal(under(ISSUED_AT + 300, natural).notAfter, natural);
   assert.throws(() => under(ISSUED_AT + 301, natural), /^RangeError: the authority is not valid yet: pasted pki ca renew$/);

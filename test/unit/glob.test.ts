@@ -1,4 +1,4 @@
-// The pattern is SQLite's to match, so SQLite is asked.
+// SQLite matches the pattern, so the tests ask SQLite.
 
 import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
@@ -30,7 +30,7 @@ function isTaken(glob: string): boolean {
   }
 }
 
-/** The same by definition: `*` any text, `?` any character, else itself, in any letter case. */
+/** The same by definition: `*` is any text, `?` is any character, and every other character is itself. */
 function matchesByDefinition(text: string, glob: string): boolean {
   const parts = [...glob].map((character) => {
     if (character === '*') return '.*';

@@ -31,7 +31,7 @@ async function readAll(reader: BodyReader): Promise<{ bytes: Buffer; lengths: re
   return { bytes: Buffer.concat(taken), lengths: taken.map(({ length }) => length) };
 }
 
-/** Pushes so many pieces of so many bytes, and the end. */
+/** Pushes `count` pieces of `bytes` bytes each, and the end. */
 function pushPieces(body: PassThrough, count: number, bytes: number): void {
   for (let piece = 0; piece < count; piece += 1) body.push(Buffer.alloc(bytes, piece));
   body.push(null);
@@ -48,7 +48,7 @@ test('pipe: after each 256 KiB it asks for a turn, and takes no more before it h
   let isThrough = false;
   const piped = reader.pipe((bytes) => {
     taken += bytes.length / PIECE_BYTES;
-    // As an upload does; their length is gone then, too.
+    // As an upload does. Bytes that are freed have no length any more.
     freeBytes(bytes);
   }).then(() => (isThrough = true));
   for (const expected of [4, 8, 10]) {
@@ -134,7 +134,7 @@ test('check: 16 bytes of framing a piece are free, and 64 KiB for what is still 
   const { body, reader } = chunkedBody();
   const reading = readAll(reader);
   for (let piece = 0; piece < 100; piece += 1) body.push(Buffer.alloc(2000));
-  // 4096 and 12500 pieces are allowed, 100 there are.
+  // 4096 + 12500 pieces are allowed, and 100 have come.
   const most = 200_000 + 65_536 + 100 * 16 + (4096 + 12_500 - 100) * 16;
   body.socket.bytesRead = most;
   reader.check(0);

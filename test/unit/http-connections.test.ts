@@ -1,4 +1,4 @@
-// Connections, mostly over sockets that are none: what a client takes of what is written to it, and who it is.
+// Connections, mostly over fake sockets: how fast a client takes what is written to it, and who the client is.
 
 import assert from 'node:assert/strict';
 import { EventEmitter, once } from 'node:events';
@@ -23,7 +23,7 @@ class FakeSocket extends EventEmitter {
   }
 }
 
-/** `at` sets what was written and what of it waits, and looks at that time. */
+/** `at` sets how many bytes were written and how many of them wait, then checks the connection at that time. */
 function watched() {
   const socket = new FakeSocket();
   const connections = new Connections(testConfig({ minTransferRate: RATE, trustedProxies: [] }));
@@ -103,7 +103,7 @@ test('Connections: of too many of a client behind a proxy the first is cut off t
     const peer = connections.peerOf(socket as unknown as Socket);
     assert.ok(connections.admit(socket as unknown as Socket, peer));
     const connection = connections.open(socket as unknown as Socket, peer);
-    // Until it is answered.
+    // The connection has this request until it is answered.
     connection.requests.push({} as Request);
     const isAdmitted = connections.admitForwarded(connection, origin);
     connection.requests.pop();
@@ -146,7 +146,7 @@ test('Connections: one that ends before its turn to be cut off is closed, and le
     connections.open(socket, connections.peerOf(socket));
   }
   connections.check(0);
-  // The turn of the second comes right after this, before libuv has carried it out.
+  // The second socket's turn to be cut off comes right after this end(), before libuv has carried that out.
   setImmediate(() => accepted[1]!.end());
   connections.check(60_000);
   const closed = accepted.map((socket) => once(socket, 'close', { signal: AbortSignal.timeout(2000) }));

@@ -65,7 +65,7 @@ function originOf(peer: string, lines: readonly string[], config: Partial<Config
   const settings = testConfig({ trustedProxies: ['10.0.0.0/8', '2001:db8:a::/48'], ...config });
   const isTrustedProxy = networkMatcher(settings.trustedProxies);
   const forwarding = new Forwarding(settings, randomBytes);
-  // At once: nothing has to be loaded for a fingerprint.
+  // This takes effect at once, since nothing has to be loaded for a fingerprint.
   void forwarding.replaceProxySecret(settings.proxySecret);
   const from: Peer = { address: peer, isTrusted: isTrustedProxy(peer), tls };
   return forwarding.originOf(new HeaderLines([...lines]), from);
@@ -74,7 +74,7 @@ function originOf(peer: string, lines: readonly string[], config: Partial<Config
 test('originOf: whoever keeps an address keeps nothing of the header that it came in', () => {
   const headerOf = (number: number, address: string) => {
     const header = `${`${number},`.padEnd(16 * KIB, 'x')}, ${address}`;
-    // In one piece, as node has them.
+    // A header in one piece, as node has it.
     return Buffer.from(header).toString('latin1');
   };
   for (const addressOf of [(number: number) => `198.151.100.${100 + (number % 100)}`, (number: number) => `2001:db8:${number + 1}::1234`]) {

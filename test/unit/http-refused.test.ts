@@ -7,7 +7,7 @@ import { refusalReply } from '../../src/http/engine/reply.ts';
 import { refusalOf } from '../../src/http/servers.ts';
 import { StoreError } from '../../src/store/store.ts';
 
-/** Scheme by refusal: RFC 9110 section 15.5.2 has a challenge with every 401. */
+/** The scheme for each refusal: RFC 9110 section 15.5.2 requires a challenge with every 401. */
 const CHALLENGES = new Map([['identityRequired', 'Client-Certificate'], ['passwordRequired', 'X-Paste-Password']]);
 
 test('refusalReply: every entry of the table, status and words, and a challenge with 401', () => {

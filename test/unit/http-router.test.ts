@@ -22,7 +22,7 @@ const ROUTES = [
   route('revoke', 'POST', '/pki/revoke/{serial}'),
 ];
 
-/** One handler for each name: which it is says which route was found. */
+/** One handler for each name, so that the handler tells which route was found. */
 const handlersOf = (routes: readonly Route[]) => Object.fromEntries(routes.map(({ name }) => [name, () => emptyReply(204)]));
 const HANDLERS = handlersOf(ROUTES);
 

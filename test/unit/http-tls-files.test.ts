@@ -1,5 +1,5 @@
 // The server's certificate and key from their files: what is taken, and what each problem says. Nothing of a file's
-// content may be in a message. And the authority that clients are believed by, which may be renewed.
+// content may be in a message. Also the authority that vouches for clients, which may be renewed.
 
 import assert from 'node:assert/strict';
 import { createPrivateKey } from 'node:crypto';
@@ -28,7 +28,7 @@ import { isInstalled, temporaryFolder } from '../support/programs.ts';
 import { testConfig } from '../support/test-config.ts';
 import { pairOf, serverPair, type TlsFiles, writePair } from '../support/tls.ts';
 
-/** Undefined when they are taken. */
+/** The problem with the files; undefined when they are taken. */
 function problemOf(files: TlsFiles): string | undefined {
   try {
     readServerCertificate(testConfig(files));
@@ -204,7 +204,7 @@ test('Tls: the context is made anew for another certificate of the authority, an
 });
 
 test('Tls: without the callback for the keys of tickets each connection is served by a full handshake all the same', async (t) => {
-  // Of node's own, under a name that it does not document: another version may have none.
+  // This callback is node's own, under a name that it does not document, so another version may have none.
   const ofContexts = Object.getPrototypeOf(createSecureContext().context) as { enableTicketKeyCallback?: unknown };
   const { enableTicketKeyCallback } = ofContexts;
   assert.equal(typeof enableTicketKeyCallback, 'function');

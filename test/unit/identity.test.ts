@@ -26,7 +26,7 @@ const CERTIFICATE: Certificate = {
   isUnused: false,
 };
 
-/** An identity over one certificate, none, or one of each; then what is done with an entry, and with a first use. */
+/** Over one certificate, none, or one for each fingerprint. The two functions take an audit entry and a first use. */
 function identityOver(
   certificate: Certificate | undefined | ((fingerprint: string) => Certificate),
   recordAudit: (event: AuditEvent) => void = () => {},
@@ -51,7 +51,7 @@ function identityOver(
   return { callerOf, clock, logged };
 }
 
-/** Of each fingerprint a certificate that is revoked: how often one of them fails is bounded as well. */
+/** Each fingerprint has its own revoked certificate, since how many failures of one are noted is bounded as well. */
 const EACH_REVOKED = (fingerprint: string): Certificate => (
   { ...CERTIFICATE, fingerprint, holder: fingerprint, revokedAt: 1 }
 );
@@ -157,7 +157,7 @@ test('callerOf: of one certificate 60 failures a minute are noted, and forgotten
   };
   const one = newFingerprint();
   for (let time = 0; time < 60; time += 1) assert.equal(await noted(one, `192.0.2.${time}`), 1);
-  // However many addresses come, which are counted by themselves.
+  // However many addresses the failures come from: addresses are counted by themselves.
   for (let time = 0; time < 2000; time += 1) assert.equal(await noted(one, `198.51.${time >> 8}.${time & 255}`), 0);
   for (let time = 0; time < 999; time += 1) await noted(newFingerprint(), `203.0.${time >> 8}.${time & 255}`);
   assert.equal(await noted(one, '192.0.2.1'), 0);

@@ -6,7 +6,7 @@ import { isWellFormedId } from '../../src/http/servers.ts';
 import { newId } from '../../src/pastes/intake.ts';
 
 test('newId: is RFC 4648 base32 in lower case, unpadded', () => {
-  // RFC 4648 section 10 has vectors of up to six bytes; these were made of sixteen by coreutils' base32.
+  // RFC 4648 section 10 has vectors of up to six bytes; coreutils' base32 made these from sixteen.
   const vectors = [
     ['00000000000000000000000000000000', 'aaaaaaaaaaaaaaaaaaaaaaaaaa'],
     ['ffffffffffffffffffffffffffffffff', '77777777777777777777777774'],

@@ -50,11 +50,11 @@ interface ReceiveOptions {
   readonly isJson?: boolean;
   readonly maxBytes?: number;
   readonly isKept?: boolean;
-  /** Called for each piece: whether the source has to wait before the next. */
+  /** Called for each piece with whether the source has to wait before the next. */
   readonly onTaken?: (pauses: boolean) => void;
 }
 
-/** What an intake is given: everything is acceptable but what is too large. */
+/** The parts of an intake that accepts any content that is not too large. */
 function partsOver(contents: ContentStore, maxBytes: number) {
   const config = testConfig({ maxAnonBytes: maxBytes, maxStorageBytes: 0, minBytes: 0, minEntropyBits: 0 });
   return { config, store: { contents, hasRoomFor: () => true } as unknown as Store, random: createSeeded(1).bytes };
@@ -65,7 +65,7 @@ function offerOf(source: Offer['source'], isJson: boolean): Offer {
   return { caller: ANONYMOUS, callerNow: () => ANONYMOUS, clientAddress: '192.0.2.1', source, isJson, ...raw };
 }
 
-/** Receives the pieces; writes are let through whenever nothing else goes on. */
+/** Receives the pieces, and lets a waiting write through in each turn of the event loop. */
 async function receive(
   store: ReturnType<typeof slowStore>,
   pieces: readonly Uint8Array[],
@@ -109,7 +109,7 @@ test('receive: the bytes are the same in memory and in chunks, however they are 
       const store = slowStore();
       const whole = bytesOf(size);
       const copy = Buffer.from(whole);
-      // What has been copied is given up, so each piece has a buffer of its own.
+      // The intake frees a piece that it has copied, so each piece has a buffer of its own.
       const pieces = cutAtRandom(whole, createSeeded(1), Math.max(1, longest)).map((piece) => Uint8Array.from(piece));
       const { content, contentId, ...facts } = await receive(store, pieces);
       assert.equal(facts.size, size);
@@ -212,7 +212,7 @@ test('receive: of many pieces none is kept, raw or as JSON, whatever cuts an esc
   const document = `{"x":[1,{"content":0}],"content":"${[...content].map(escaped).join('')}"}`;
   for (const [text, isJson] of [[content, false], [document, true]] as const) {
     const pieces = Array.from(Buffer.from(text), (byte) => Uint8Array.of(byte));
-    // That one may be kept as it is.
+    // The first piece of the content may be kept as it is, so it is not cleared.
     const first = isJson ? text.indexOf('"a') + 1 : 0;
     let taken = 0;
     const onTaken = (): void => {
@@ -224,7 +224,7 @@ test('receive: of many pieces none is kept, raw or as JSON, whatever cuts an esc
   }
 });
 
-/** As \u with four digits, but for letters. */
+/** Each code unit as \u with four digits; the letters a to z stay. */
 function escaped(character: string): string {
   if (/[a-z]/.test(character)) return character;
   return character.split('').map((unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, '0')}`).join('');
@@ -232,7 +232,7 @@ function escaped(character: string): string {
 
 test('receive: an upload that breaks off gives every buffer back, at whatever moment, and slows down no other', async () => {
   const chunks = createChunkBuffers();
-  /** Writes that wait; an upload that was discarded refuses further ones, as the store's does. */
+  /** Writes that wait. An upload that was discarded refuses further writes, as one of the store does. */
   const waiting: (() => void)[] = [];
   let mostInFlight = 0;
   const upload = (contentId: string): unknown => {
@@ -255,7 +255,7 @@ test('receive: an upload that breaks off gives every buffer back, at whatever mo
   };
   const contents = { chunks, upload } as unknown as ContentStore;
 
-  /** As a request's body: broken off, it rejects at once, and what its sink was about to do is heard of by nobody. */
+  /** Like a request's body: when it breaks off it rejects at once, and nobody hears what becomes of its sink's work. */
   const begin = async (pieces: readonly Uint8Array[], breaks: Promise<never>, isJson: boolean): Promise<void> => {
     const pour: Offer['source'] = async (sink) => {
       for (const piece of pieces) await sink(piece);

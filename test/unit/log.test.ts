@@ -104,7 +104,7 @@ test('createLog text: other events as name=value, in quotes where the end would 
   assert.equal(lineOf('text', { level: 'info', logger: 'main', event: 'stopped' }), `${TIME} info  main  stopped`);
 });
 
-/** Ends of lines as any viewer may see them, terminal controls (C0, DEL, C1), and what turns the direction of text. */
+/** Line ends in any viewer, terminal controls (C0, DEL, C1), and characters that change the direction of text. */
 const UNSAFE = [
   ...Array.from({ length: 0x20 }, (_, code) => code), 0x7f, ...Array.from({ length: 0x20 }, (_, code) => 0x80 + code),
   0x2028, 0x2029, 0x202a, 0x202e, 0x2066, 0x2069,
@@ -167,7 +167,7 @@ test('createLog: lines keep their order and the time of their call, and are gath
     clock.advance(1);
   }
   assert.equal(written.length, 0);
-  // The timer of the log holds no process, so something else must until then.
+  // The timer of the log does not keep the process alive, so this one does until then.
   const held = setTimeout(() => writes.emit('error', new Error('nothing was written')), 5000);
   await once(writes, 'write');
   clearTimeout(held);

@@ -1,4 +1,4 @@
-// The one maker of HTML: nothing that is put into a page becomes a part of it. The pages over sockets are
+// The one maker of HTML: no text that is put into a page becomes part of its structure. The pages over sockets are
 // test/api/pages*.test.ts.
 
 import assert from 'node:assert/strict';
@@ -65,7 +65,7 @@ test('textPage: the lines of 10 000 random contents, and nothing else of the pag
     const pre = only(page, 'pre');
     const expected = visible(Buffer.from(content).toString().replace(/\r\n/g, '\n').replace(/\n/g, '\t\t'));
     assert.equal(textOf(pre).replace('\n', '').replace(/\n/g, '\t\t'), expected);
-    // A line is three elements. With one line for all of them, every page is the same.
+    // A line is three elements. With all lines but the first removed, every page is the same.
     const lines = elements(pre, 'a').length;
     assert.deepEqual(pre.children.filter((child) => typeof child !== 'string').length, 3 * lines);
     pre.children.splice(4);
@@ -111,7 +111,7 @@ test('NumberedLines: a number for each line that has anything, until they are to
 test('NumberedLines: no piece that is made at a time takes long, whatever it holds', () => {
   for (const content of ['\n', '<', '\u202e', 'a', '\r\n', '&\n']) {
     const piece = content.repeat(2048 / Buffer.byteLength(content));
-    // The best of many: what the machine does beside is not of the text.
+    // The best of many times counts, since other work on the machine slows some down.
     const times = Array.from({ length: 50 }, () => {
       const lines = new NumberedLines();
       const startedMs = performance.now();

@@ -20,7 +20,7 @@ before(async () => {
 
 const refused = (name: string) => (error: unknown): boolean => error instanceof Refusal && error.refusal === name;
 
-/** A clock of which every second reading, at the end of a check, is later by what checks take. */
+/** A clock on which every second reading, at the end of a check, is later by `checkMs`. */
 function checkingClock() {
   const clock = { checkMs: 0, nowMs: 0 };
   let isBegun = false;
@@ -32,7 +32,7 @@ function checkingClock() {
   return Object.assign(clock, { monotonicMs, unixMs: () => assert.fail('not asked for') } satisfies Clock);
 }
 
-/** Waits are noted, and take no time. */
+/** Notes each wait, and lets it take no time. */
 function notedWaits(t: TestContext): unknown[] {
   const waitsMs: unknown[] = [];
   t.mock.method(globalThis, 'setTimeout', (done: () => void, ms: number) => {
@@ -58,12 +58,12 @@ function passwordsFor(t: TestContext, checkMs?: number) {
   } as unknown as WorkQueue;
   const passwords = new Passwords({ queue, clock, random: randomBytes, checkMs });
   type Found = { passwordHash: string | null } | undefined;
-  /** `later` is what is found when a lookup comes after the first. */
+  /** `later` is what a lookup after the first one finds. */
   const unlock = async (found: Found, password?: string, later: Found = found) => {
     const find = async () => (events.push('find') > 0 && events.filter((event) => event === 'find').length > 1 ? later : found);
     return passwords.unlock(find, password, CLIENT);
   };
-  /** One check that seems to take so long. */
+  /** One check that seems to take this long. */
   const check = async (ms: number): Promise<void> => {
     clock.checkMs = ms;
     await unlock({ passwordHash: stored }, 'right');

@@ -1,5 +1,5 @@
-// Where content goes between being found and being held, when other requests remove or burn it meanwhile. Over real
-// sockets: test/api/read-paste.test.ts.
+// What happens when other requests remove or burn content after it was found and before it is held. Over real sockets:
+// test/api/read-paste.test.ts.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -16,7 +16,7 @@ import { movableClock } from '../support/clock.ts';
 const PASTE = { id: 'a'.repeat(26), passwordHash: null, burnAfterRead: false, content: null, contentId: 'content' } as
   unknown as PasteWithContent;
 
-/** Pastes over a storage that finds `paste` always and has its content from the given attempt on. */
+/** Pastes over a storage that always finds `paste`, and has its content from attempt `heldFrom` on. */
 function pastesOver(
   paste: PasteWithContent,
   options: { heldFrom: number; burn?: () => Promise<boolean>; read?: ContentReader['read'] },

@@ -31,7 +31,7 @@ test('randomBytes: the sizes around what comes from the pool are random too', ()
 test('randomBytes: up to 16 bytes come from 2048 that were fetched, and are zero there once handed out', (t) => {
   const sizes: number[] = [];
   let fetched = new Uint8Array();
-  // In an ArrayBuffer it is seen from here as well.
+  // The bytes are in an ArrayBuffer, so that this test sees them as well.
   t.mock.method(crypto, 'randomBytes', (size: number) => {
     sizes.push(size);
     fetched = new Uint8Array(size).fill(7);
@@ -42,7 +42,7 @@ test('randomBytes: up to 16 bytes come from 2048 that were fetched, and are zero
     t.mock.restoreAll();
     syncBuiltinESMExports();
   });
-  // What is left of what was fetched before.
+  // Uses up what is left of the bytes that were fetched before.
   while (sizes.length === 0) randomBytes(1);
   randomBytes(15);
   const pool = fetched;

@@ -1,4 +1,4 @@
-// pastes/admission.ts, rates: who is counted as whom, how far, and what the refused are told.
+// pastes/admission.ts, rates: for whom each request counts, up to which limit, and what refused callers are told.
 // The counting itself is test/property/sliding-window.test.ts; over real sockets: test/api/rate-limits.test.ts.
 
 import assert from 'node:assert/strict';
@@ -40,7 +40,7 @@ function ratesOf(settings: Partial<Config> = {}) {
   return { create, lookUp, clock, counted, sweep: () => rates.sweep(), nowSeconds: () => clock.unixMs() / 1000 };
 }
 
-/** The terms of the refusal that it throws. */
+/** The terms of the refusal that `act` throws. */
 function refusal(act: () => unknown, name: RefusalName): Refusal['terms'] {
   try {
     act();
@@ -52,7 +52,7 @@ function refusal(act: () => unknown, name: RefusalName): Refusal['terms'] {
   return assert.fail('not refused');
 }
 
-/** How many in a row are let through. */
+/** How many calls in a row are let through. */
 function allowed(act: () => unknown, most = 20): number {
   for (let times = 0; times < most; times += 1) {
     try {

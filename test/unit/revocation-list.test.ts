@@ -1,5 +1,5 @@
-// authority/revocation-list.ts where moments decide: what is revoked while a list is being made. What the list says, and
-// when it is made anew, is test/api/revocation.test.ts.
+// authority/revocation-list.ts where timing decides: what is revoked while a list is being made. What a list says, and
+// when a new one is made: test/api/revocation.test.ts.
 
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
@@ -22,12 +22,12 @@ before(async () => {
 interface Shelf {
   readonly list: RevocationList;
   revoke(serial: string, expiresAt?: number): void;
-  /** What is kept, as another process sees and replaces it. */
+  /** The list that is kept. A test reads and replaces it as another process would. */
   kept: StoredCrl | undefined;
   readonly clock: MovableClock;
 }
 
-/** With storage in memory; `keeping` and `signing` run before a list is kept or signed; `revocationReason` is everyone's. */
+/** Storage in memory. `keeping` and `signing` run before a list is kept or signed; all have `revocationReason`. */
 function createShelf(
   keeping: () => Promise<void> = async () => {},
   revocationReason: string | null = null,
@@ -163,7 +163,7 @@ test('current: an entry stays until it was on a list that began after its certif
   shelf.revoke(SERIALS[0], end);
   const makeAt = async (seconds: number): Promise<boolean> => {
     shelf.clock.jump(1000 * seconds - shelf.clock.unixMs());
-    // A revocation is what makes a list old at once.
+    // A revocation makes a list out of date at once.
     shelf.revoke(SERIALS[1]);
     return names(await shelf.list.current(), SERIALS[0]);
   };

@@ -16,7 +16,7 @@ const PAGE_BYTES = 8192;
 const FRAME_BYTES = 24 + PAGE_BYTES;
 const ROWS = 300;
 
-/** Rows of a page each, as many in the log, of which none counts any more, and free pages in the database. */
+/** A database with free pages, and a log that still has a page for each removed row, of which none counts. */
 function makeDatabase(t: TestContext) {
   const path = join(temporaryFolder(t), 'pasted.db');
   const db = new DatabaseSync(path, { timeout: 5000 });
@@ -39,7 +39,7 @@ function startShortening(t: TestContext, path: string, seconds: number) {
   let said = '';
   for (const stream of [child.stdout, child.stderr]) stream.setEncoding('utf8').on('data', (text) => (said += text));
   const ended = once(child, 'close');
-  /** What it has said. */
+  /** Ends the script; gives what it has said. */
   const end = async (): Promise<string> => {
     child.kill('SIGKILL');
     await ended;
@@ -60,7 +60,7 @@ test('shorten-log: what was removed leaves the log at once, and what counts stay
   while (logBytes() > 10 * FRAME_BYTES) await pause(5);
   assert.ok(!readFileSync(log).includes('burned'));
   assert.ok(readFileSync(log).includes('kept'));
-  // `pasted check` judges by the time of the log, which is put back to the millisecond.
+  // `pasted check` judges by the time of the log, so the script puts that back, to the millisecond.
   assert.ok(Math.abs(statSync(log).mtimeMs - mtimeMs) <= 1);
   using another = new DatabaseSync(path);
   for (const each of [db, another]) {
@@ -86,7 +86,7 @@ test('shorten-log: beside a writer and a long reader nothing is lost, and the lo
   }
   let last = 0;
   do {
-    // It does nothing while the log is looked at by who shortens it, and then the next row does not begin the log anew.
+    // This does nothing while the script looks at the log, and then the next row does not begin the log anew.
     db.exec('PRAGMA wal_checkpoint(PASSIVE)');
     store('last. ');
     last += 1;

@@ -50,7 +50,7 @@ test('take: keys are counted apart', () => {
 test('take: callers with different maxima under one key share what is counted', () => {
   const limit = windowOf();
   for (let nowMs = 0; nowMs < 5; nowMs += 1) assert.equal(limit.take('a', 5, nowMs).allowed, true);
-  // Under a maximum of 2, four of the five have to leave: the one taken at 3 ms is the last of them.
+  // Under a maximum of 2, four of the five have to leave first. The last of those was taken at 3 ms.
   const refused = { allowed: false, remaining: 0, retryAfterMs: WINDOW_MS - 7, resetMs: WINDOW_MS - 6 };
   assert.deepEqual(limit.take('a', 2, 10), refused);
   assert.deepEqual(limit.take('a', 6, 10), { allowed: true, remaining: 0, retryAfterMs: 0, resetMs: WINDOW_MS });
@@ -140,7 +140,7 @@ test('take: moments that have left the window are given back, however long a cli
   const before = heapBytes();
   for (let count = 0; count < 1_000_000; count += 1) limit.take('a', 10, count * WINDOW_MS / 5);
   const grownBytes = heapBytes() - before;
-  // 8 MB, were all of them kept.
+  // All of them together would take 8 MB.
   assert.ok(grownBytes < 4e6, `${grownBytes} bytes`);
   assert.equal(limit.size, 1);
 });

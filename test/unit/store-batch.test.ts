@@ -13,7 +13,7 @@ function createCommand(size: number, id = newId()): Command {
   return { name: 'createPaste', params: { paste: inlinePaste(patternedBytes(size), { id }), terms: NO_TERMS } };
 }
 
-/** An executor on a database in memory; `intercept` sees every statement that is no prepared one, and may throw. */
+/** An executor on a database in memory; `intercept` sees every statement that is not prepared, and may throw. */
 function openExecutor(t: TestContext, intercept: (sql: string) => void = () => {}, ballast?: Ballast) {
   const db = new DatabaseSync(':memory:');
   t.after(() => db.close());
@@ -145,7 +145,7 @@ test('carryOut: when the commit fails nothing is done, and the next batch works'
   const answers = executor.carryOut(commands);
   assert.deepEqual(failuresOf(answers), ['unavailable', 'unavailable']);
   for (const answer of answers) assert.match(String(!answer.done && answer.error), /disk I\/O error \(SQLite 1034\)/);
-  // In the log the failed commit may be whole: an empty one takes its place before anybody is answered.
+  // The failed commit may be whole in the log, so an empty one takes its place before anybody is answered.
   assert.match(executed.at(-1) ?? '', /^PRAGMA user_version = /);
   assert.equal(stored(), 0);
   assert.equal(db.isTransaction, false);

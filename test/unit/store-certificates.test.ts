@@ -1,5 +1,5 @@
-// Certificates in the store: issuing and its one admin, revoking, granting, and that a lookup is exact whoever changes
-// the table. The service around it has tests of its own.
+// Certificates in the store: issuing, of which the first makes the admin, revoking, granting, and that a lookup is
+// exact, whoever changes the table. The service around it has tests of its own.
 
 import assert from 'node:assert/strict';
 import { randomBytes } from 'node:crypto';
@@ -33,7 +33,7 @@ function issuance(given: Partial<NewCertificate> = {}, spend: Issuance['spend'] 
   return { certificate, spend, issued: eventOf('cert_issued'), granted: eventOf('admin_granted') };
 }
 
-/** What was issued, and the events that were written. */
+/** The outcome of issuing, with the events that were written. */
 function issued(isAdmin: boolean): IssueOutcome {
   return { refused: null, isAdmin, audited: [eventOf('cert_issued'), ...(isAdmin ? [eventOf('admin_granted')] : [])] };
 }
@@ -210,7 +210,7 @@ interface Removed {
   readonly steps: number;
 }
 
-/** What is left of these after they were gone through, three at a time. */
+/** Removes expired certificates, three in each step, and gives which are left. */
 async function removeAll(store: Store, untilSeconds: number): Promise<Removed> {
   let last: CertificatePlace | null = null;
   let [removed, steps] = [0, 0];
@@ -336,13 +336,13 @@ test('findCertificate: one indexed read, and none of the table while nothing is 
   const findCertificate = rememberFound(counted, certificateLookups(counted).findCertificate);
   for (let turn = 0; turn < 5; turn += 1) assert.equal(findCertificate(fingerprint)?.fingerprint, fingerprint);
   assert.equal(reads, 1);
-  // Anyone can make a fingerprint up: those are not remembered.
+  // Anyone can make up a fingerprint, so unknown ones are not remembered.
   for (let turn = 0; turn < 3; turn += 1) assert.equal(findCertificate('f'.repeat(40)), undefined);
   assert.equal(reads, 4);
   insertCertificate(path);
   assert.equal(findCertificate(fingerprint)?.fingerprint, fingerprint);
   assert.equal(reads, 5);
-  // Nor do they take the place of what is.
+  // Nor do unknown ones push out what is remembered.
   for (let made = 0; made < 10_001; made += 1) findCertificate(made.toString(16).padStart(40, '0'));
   assert.equal(findCertificate(fingerprint)?.fingerprint, fingerprint);
   assert.equal(reads, 10_006);

@@ -1,5 +1,5 @@
-// Updating and deleting in the store: each decided and done as one, with what it orphans, counts and audits. Over real
-// sockets: update-paste.test.ts and delete-paste.test.ts.
+// Updating and deleting in the store: each is decided and done in one step, with what it orphans, counts and audits.
+// Over real sockets: update-paste.test.ts and delete-paste.test.ts.
 
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';

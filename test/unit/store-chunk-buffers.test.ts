@@ -1,4 +1,4 @@
-// Buffers for chunks: nobody else has one that was taken, and few are kept.
+// Buffers for chunks: nobody else gets one that was taken, and few are kept.
 
 import assert from 'node:assert/strict';
 import test from 'node:test';

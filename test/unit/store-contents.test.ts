@@ -1,5 +1,5 @@
-// Store.contents: uploads in chunks, reading by range, and that content stays for who holds it and goes when nobody
-// does.
+// Store.contents: uploads in chunks, reading by range, and that content stays while somebody holds it and goes when
+// nobody does.
 
 import assert from 'node:assert/strict';
 import test from 'node:test';
@@ -59,7 +59,7 @@ test('read: in a crowd a reader holds 64 KiB, in which each piece takes the plac
   const { lengths, memory } = await piecesOf(reader, CHUNK_BYTES - 10, 2 * CHUNK_BYTES + 100);
   assert.deepEqual(lengths, [10, 65_536, 65_536, 65_536, 65_536, 100]);
   assert.deepEqual([...memory].map(({ byteLength }) => byteLength), [65_536]);
-  // Whoever goes away in the middle makes room for another.
+  // A reader that leaves in the middle makes room for another.
   await crowd[0]!.return();
   const { lengths: after } = await piecesOf(reader, 0, CHUNK_BYTES);
   assert.equal(after.length, 4, 'the crowd has left pieces of this chunk in memory');
@@ -320,7 +320,7 @@ testStores('write: under a quota, a first chunk without room for all that is dec
   const quota = { maxStoredBytes: 5 * CHUNK_BYTES, declaredBytes: 4 * CHUNK_BYTES };
   const first = store.contents.upload(newId(), quota);
   await first.write(patternedBytes(CHUNK_BYTES));
-  // What the first was promised is not to be had, declared or not.
+  // Room that was promised to the first upload is not given to another one, declared or not.
   const declared = store.contents.upload(newId(), { ...quota, declaredBytes: 3 * CHUNK_BYTES });
   const writes = [1, 2].map((seed) => declared.write(patternedBytes(CHUNK_BYTES, seed)));
   for (const write of writes) await assert.rejects(write, isFull);
@@ -337,7 +337,7 @@ testStores('write: under a quota, a first chunk without room for all that is dec
   await growing.discard();
   await first.discard();
   assert.equal(await strayChunks(tables), 0);
-  // And what was promised to one that is gone is to be had again.
+  // Room that was promised to an upload that is gone is free again.
   const next = store.contents.upload(newId(), quota);
   await next.write(patternedBytes(CHUNK_BYTES));
   await next.discard();

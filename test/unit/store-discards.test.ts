@@ -1,4 +1,4 @@
-// createDiscards and Touches: work in the background that must not be lost, or may be, and never throws.
+// createDiscards and Touches: work in the background that never throws. Discards must not be lost; touches may be.
 
 import assert from 'node:assert/strict';
 import test from 'node:test';
@@ -9,7 +9,7 @@ import { StoreError } from '../../src/store/store.ts';
 import type { Writer } from '../../src/store/writer.ts';
 import { patternedBytes } from '../support/store.ts';
 
-/** For what must have nothing to say. */
+/** Fails the test when anything is logged. */
 const noLog: Log = ({ event }) => assert.fail(event);
 
 test('discards: each content goes in its steps, of each in its turn, also what is added meanwhile', async () => {
@@ -72,7 +72,7 @@ test('discards: whoever waits for one content waits for no other, but for a step
   const discards = createDiscards(async (contentId) => {
     steps.push(contentId);
     await null;
-    // Others come without a pause.
+    // More content is added without a pause.
     if (steps.length < 1000) void discards.add([`large ${steps.length}`]);
     return contentId === 'small' || steps.length > 1000;
   }, noLog);
@@ -184,7 +184,7 @@ test('touches: when they are full a batch is written at once, and each further o
   assert.equal(await writtenAfter(4999), BATCH_TOUCHES, 'full again, but not yet');
   assert.equal(await writtenAfter(1), 2 * BATCH_TOUCHES);
   assert.equal(await writtenAfter(5000), 3 * BATCH_TOUCHES);
-  // Until all are written, and some seconds without any.
+  // This goes on until all are written, and then come some seconds without any.
   for (let rest = MAX_TOUCHES; rest > 0; rest -= BATCH_TOUCHES) await writtenAfter(5000);
   const all = await writtenAfter(5000);
   assert.equal(all, MAX_TOUCHES + BATCH_TOUCHES, 'what was noted, and what took the first places');

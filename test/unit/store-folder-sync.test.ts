@@ -10,7 +10,7 @@ import { syncFolderOf } from '../../src/store/backup.ts';
 import { assertHolds, fill, inStore } from '../support/databases.ts';
 import { openDesk } from '../support/operator.ts';
 
-/** From now on each sync of a folder fails with this code, but for so many at first. */
+/** From now on each sync of a folder fails with this code, except for the first `spared` ones. */
 function failFolderSyncs(t: TestContext, code: string, spared = 0): void {
   let left = spared;
   const fsync = fs.fsyncSync;

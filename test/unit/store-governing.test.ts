@@ -1,5 +1,5 @@
-// What an operator governs by, in the store: invitations, refused content, and renewed certificates. Races are real ones:
-// of many calls at once, and of a second process' writer beside the server's. What each owner stores: store-owners.test.ts.
+// What an operator governs, in the store: invitations, refused content and renewed certificates. Races are real ones:
+// many calls at once, and a second process' writer beside the server's. What each owner stores: store-owners.test.ts.
 
 import assert from 'node:assert/strict';
 import { createHash, randomBytes } from 'node:crypto';
@@ -38,7 +38,7 @@ function issuance(given: Partial<NewCertificate> = {}, terms: Pick<Issuance, 'in
   return { certificate, spend: null, issued: eventOf('cert_issued'), granted: eventOf('admin_granted'), ...terms };
 }
 
-/** The server's store with an admin in it, and the same database as the operator's commands have it. */
+/** The server's store with an admin in it, and the same database opened as the operator's commands open it. */
 async function openBoth({ store, tables, visit }: OpenedStore) {
   await addCertificate(tables, { commonName: 'admin', isAdmin: true });
   return { store, visited: await visit(), tables };
@@ -59,7 +59,7 @@ test('every statement on what can grow is served by an index', (t) => {
   for (const prepare of [certificateCommands, governingCommands, pasteCommands]) prepare(noting);
   certificateLookups(noting);
   governingLookups(noting);
-  // What lists or counts all that there is, and whether there is any.
+  // These statements list or count everything, or ask whether there is anything, so they may scan.
   const isOfAll = (sql: string): boolean => /ORDER BY (?:id|created_at)|count\(\*\) FILTER|certificates LIMIT 1/.test(sql);
   const scans = [...prepared].filter((sql) => !isOfAll(sql)).flatMap((sql) => (
     db.prepare(`EXPLAIN QUERY PLAN ${sql}`).all().map(({ detail }) => String(detail))
@@ -72,7 +72,7 @@ test('owner quota: what has expired is looked for among what its owner has, also
   const db = new DatabaseSync(':memory:');
   t.after(() => db.close());
   migrate(db);
-  // As `PRAGMA optimize` leaves it: of ten pastes one has an owner. SQLite would go through all that have.
+  // `PRAGMA optimize` leaves this when one paste in ten has an owner: SQLite would then go through all that have one.
   db.exec(`ANALYZE; INSERT INTO sqlite_stat1 VALUES
     ('pastes', 'pastes_by_expiry', '10 1'), ('pastes', 'pastes_by_owner', '1 1 1 1 1 1 1 1 1'); ANALYZE sqlite_schema`);
   const plans: string[] = [];
@@ -236,7 +236,7 @@ testStores('renewed: the old one stays until the new one is used first, of many 
   assert.deepEqual(await tables.rows(STATES), ['A superseded used', 'B valid used']);
   assert.equal(await countOf(tables, "audit WHERE event = 'cert_revoked'"), 1);
   assert.equal((await store.read.findCertificate(next.fingerprint))?.holder, holder);
-  // A request that found it unused before, and comes late.
+  // A request that found B unused earlier and comes late changes nothing.
   await renew('C', next.serial).outcome;
   assert.deepEqual(await store.run('useCertificate', useOf(next.serial, holder)), []);
   assert.deepEqual(await tables.rows(STATES), ['A superseded used', 'B valid used', 'C valid unused']);
@@ -259,7 +259,7 @@ testStores('renewed: its first use against a revocation of the old: B is in use 
   const seen = new Set<string>();
   for (let round = 0; round < 40; round += 1) {
     const { old, holder, next } = await renewed(store, tables);
-    // From two processes, and from one; either is asked first.
+    // The revocation comes from a second process or from this one, and either request is sent first.
     const operator = round % 4 < 2 ? visited : store;
     const use = () => store.run('useCertificate', useOf(next.serial, holder));
     const earlier = round % 2 === 0 ? use() : undefined;
@@ -313,7 +313,7 @@ testStores('renewed: a new one revokes the unused one before it; revoking takes 
   assert.deepEqual(outcome.refused === null && serialsOf(outcome.audited), [next.serial, undefined]);
   assert.deepEqual(await tables.rows(STATES), ['A valid used', 'B superseded unused', 'C valid unused']);
   assert.deepEqual(await store.run('useCertificate', useOf(next.serial, holder)), [], 'it is revoked');
-  // The unused alone.
+  // Revoking the unused certificate revokes no other.
   assert.equal((await store.run('revokeCertificate', revocationOf(third.serial))).refused, null);
   assert.deepEqual(await tables.rows(STATES), ['A valid used', 'B superseded unused', 'C keyCompromise unused']);
   await renew('D').outcome;
@@ -363,7 +363,7 @@ testStores('renewed: has the admin mark and the requester of what it renews; not
   };
   assert.equal(await renewAt(expiresAt - 1), null);
   assert.equal(await renewAt(expiresAt), 'certificateRevoked');
-  // A mark that is given later is the holder's, whichever certificate it is given to.
+  // An admin mark that is given later belongs to the holder, whichever certificate it is given to.
   const plain = await addCertificate(tables, { commonName: 'B' });
   const second = issuance({ issuedTo: plain.fingerprint }, { renews: plain.serial });
   await store.run('issueCertificate', second);

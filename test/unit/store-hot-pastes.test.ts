@@ -78,7 +78,7 @@ test('keep: anything while there is room; then what is missed a second time, for
 
 const LARGE = 10 * 1024;
 
-/** What is left of content that is no text of one character a byte. */
+/** How many bytes are left of content that is kept as bytes, not as text of one character a byte. */
 const bytesLeft = ({ content }: PasteWithContent): number => (content as Uint8Array).length;
 
 test('content that makes room is freed once everyone who held it has let go', () => {
@@ -93,7 +93,7 @@ test('content that makes room is freed once everyone who held it has let go', ()
   assert.equal(bytesLeft(held), LARGE);
   letGoOfBytes(held.content!);
   assert.equal(bytesLeft(held), 0);
-  // Not from memory that is forgotten as a whole, and not bytes that nobody holds.
+  // What is not freed: content when all memory is forgotten at once, and bytes that nobody holds.
   hot.clear();
   const other = foundPaste(LARGE);
   letGoOfBytes(other.content!);

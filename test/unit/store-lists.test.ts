@@ -46,7 +46,7 @@ after(() => {
   rmSync(folder, { recursive: true });
 });
 
-/** The statements that a lookup prepares, in order, as it prepares them. */
+/** The statements that a lookup prepares, in the order in which it prepares them. */
 function statementsOf(prepare: (db: DatabaseSync) => unknown): string[] {
   const statements: string[] = [];
   const noting = {
@@ -59,7 +59,7 @@ function statementsOf(prepare: (db: DatabaseSync) => unknown): string[] {
   return statements;
 }
 
-/** What SQLite would do, a step a line, indented as they are nested. */
+/** SQLite's plan for a statement: one step in each line, indented by how deep it is nested. */
 function planOf(connection: DatabaseSync, sql: string): string[] {
   const depths = new Map<unknown, number>();
   return connection.prepare(`EXPLAIN QUERY PLAN ${sql}`).all().map((row) => {
@@ -69,7 +69,7 @@ function planOf(connection: DatabaseSync, sql: string): string[] {
   });
 }
 
-/** How a statement picks types: it finds those that a glob fits, or it takes what is of them, or of a glob, or of any. */
+/** `found` finds types that fit a glob; `named`, `fitting` and `any` take pastes by type; `part` finds a part's end. */
 function typesIn(sql: string): 'found' | 'named' | 'fitting' | 'any' | 'part' {
   if (sql.includes('LIMIT 1 OFFSET')) return 'part';
   if (sql.includes('DISTINCT')) return 'found';
@@ -97,7 +97,7 @@ function assertPlans(connection: DatabaseSync): void {
     const { types, nth, pages, totals } = listStatements(filter);
     const covering = new RegExp(`^SEARCH pastes USING COVERING INDEX ${index} \\(`);
     const shown = filter.owner === null ? new RegExp(`^SEARCH pastes USING INDEX ${index} \\(`) : covering;
-    // The types that are named are read once.
+    // These steps read the named types, which happens once.
     const isOfTypes = (step: string): boolean => /LIST SUBQUERY|json_each|BLOOM FILTER/.test(step);
     for (const [statements, expected] of [[[...totals, nth], covering], [pages, shown]] as const) {
       for (const sql of statements) {
@@ -131,7 +131,7 @@ test('list: the first page, one at 100 000, the last, one past it, and totals', 
   const last = CREATED_AT + PASTES - 1;
   for (const [name, filter] of KINDS) {
     const total = filter.owner === null ? PASTES + OTHERS : PASTES;
-    // Everyone's oldest pastes are two a second.
+    // In lists of everyone's pastes, each of the oldest seconds has two pastes.
     for (const [limit, offset, firstAt] of [[100, 0, last], [1000, 100_000, last - 100_000], [100, total - 1, CREATED_AT],
       [100, total, undefined]] as const) {
       const found = listPastes(filter, { limit, offset }, CREATED_AT);
@@ -251,7 +251,7 @@ async function countTurns(work: Awaitable<unknown>): Promise<number> {
   return turns;
 }
 
-/** Ten lists in ten parts and the end, begun at once. */
+/** Begins ten lists at once. Each has ten parts and the end. */
 function beginLong(store: Store): Record<'pastes' | 'audit', () => Promise<Listed<unknown>[]>> {
   const page = { limit: 100, offset: 0 };
   const ten = <Item>(list: () => Awaitable<Listed<Item>>) => () => Promise.all(Array.from({ length: 10 }, list));

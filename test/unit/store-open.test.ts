@@ -357,7 +357,7 @@ test('openStore: a path that cannot be had is a StoreError or a refusal that nam
     error instanceof StoreError && error.message === `the database ${loop} cannot be read`
       && (error.cause as NodeJS.ErrnoException).code === 'ELOOP'
   ));
-  // What is looked into is locked before.
+  // A path that is looked into is locked first.
   assert.deepEqual(readdirSync(folder).sort(), ['file', 'folder.db', 'loop.db', 'loop.db-lock']);
 });
 

@@ -97,7 +97,7 @@ testStores('owner quota: to the byte, for creating and updating; others and who 
   assert.equal((await update(599)).refused, null);
   assert.deepEqual(await update(601), full);
   assert.equal((await update(600)).refused, null);
-  // A limit that is newer than the pastes: less is stored, and as much; not more.
+  // The limit is newer than the pastes: content that is smaller or as large is stored, and larger content is not.
   assert.equal((await update(500, 10)).refused, null);
   assert.equal((await update(500, 10)).refused, null);
   assert.deepEqual(await update(501, 10), full);

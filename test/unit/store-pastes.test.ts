@@ -78,7 +78,7 @@ testStores('create: refuses content that is not there, not whole, or in both pla
   await assert.rejects(store.pastes.create({ ...short, content, size: 1000 }, NO_TERMS), /CHECK constraint failed/);
   await assert.rejects(store.pastes.create({ ...large, contentId: null }, NO_TERMS), /CHECK constraint failed/);
   assert.equal(await tables.value('SELECT count(*) FROM pastes'), 0);
-  // A failure has no effect on the upload either: with the right size it can still be had.
+  // A failure has no effect on the upload either: with the right size it can still be used.
   assert.deepEqual(await store.pastes.create({ ...short, size: 1000 }, NO_TERMS), { refused: null });
 });
 
@@ -99,7 +99,7 @@ testStores('create: the quota counts content to the byte, once, in its row and i
   };
   let storedBytes = 0;
   for (const [index, size] of [INLINE_BYTES, 4 * CHUNK_BYTES, 100, 8 * CHUNK_BYTES + 1, INLINE_BYTES].entries()) {
-    // What is written already takes no more room in the database, whatever that has beside content.
+    // Content that is written already needs no more room in the database, whatever the database has beside content.
     const roomBytes = storedBytes + size + (size <= INLINE_BYTES ? index * rowBytes : 0);
     assert.equal(await create(size, roomBytes - 1), 'storageFull', `${index}`);
     assert.equal(await create(size, roomBytes), null, `${index}`);
@@ -193,7 +193,7 @@ testStores('touch: a full batch is written at once, and a paste that is gone doe
   const { id } = await storePaste(store, patternedBytes(10));
   store.pastes.touch(id, CREATED_AT + 5);
   for (let count = 1; count < MAX_TOUCHES; count += 1) store.pastes.touch(newId(), CREATED_AT);
-  // One command behind the batch is answered after it.
+  // This command is behind the batch, so it is answered after it.
   await store.pastes.removeExpired(CREATED_AT, 1);
   assert.equal(await tables.value(`SELECT accessed_at FROM pastes WHERE id = '${id}'`), CREATED_AT + 5);
 });

@@ -1,4 +1,4 @@
-// Queue: which commands go together, in which order, and that none waits for ever.
+// Queue: which commands go together and in which order, and that none waits for ever.
 
 import assert from 'node:assert/strict';
 import test from 'node:test';

@@ -19,7 +19,7 @@ import {
 } from '../support/store.ts';
 import { testConfig } from '../support/test-config.ts';
 
-/** Names of the files in which any of the canaries stands. */
+/** Names of the files that contain any of the canaries. */
 function filesWithAny(folder: string, canaries: readonly Buffer[]): string[] {
   return readdirSync(folder).filter((name) => {
     const bytes = readFileSync(join(folder, name));
@@ -125,7 +125,7 @@ test('truncateWal: beside a reader that goes on for long, writes wait far less t
   db.close();
 });
 
-/** Zeroes a page that holds rows of the table, the third of them, and opens the store anew on what is left. */
+/** Zeroes the third of the pages that hold rows of the table, and opens the store again on what is left. */
 async function damaged(opened: TestStore, table: string): Promise<Store> {
   const { path, store } = opened;
   await store.upkeep.truncateWal();
@@ -137,7 +137,7 @@ async function damaged(opened: TestStore, table: string): Promise<Store> {
   return opened.reopen();
 }
 
-/** So many runs of the task, each of which fails. */
+/** Runs the task this many times; each run fails. */
 async function runs(times: number, { clock }: TestStore, store: Store, task: string): Promise<void> {
   const config = testConfig({ auditRetentionSeconds: 60 });
   const { step } = storeTasks({ config, store, clock }, () => {}).find(({ name }) => name === task)!;

@@ -56,7 +56,7 @@ test('visitStore: beside a server, each sees at once what the other has written'
   });
   assert.equal((await visited.read.findCertificateBySerial(certificate.serial))?.isAdmin, true);
 
-  // Remembered by the server before the visitor changes it.
+  // The server remembers the certificate before the visitor changes it.
   assert.equal((await store.read.findCertificate(certificate.fingerprint))?.revokedAt, null);
   const { serial } = certificate;
   const revocation = { serial, nowSeconds: CREATED_AT, reason: null, revoked: event('cert_revoked') };
@@ -178,7 +178,7 @@ test('visitStore, openStore: a database that vanishes before it is read leaves n
   for (const [name, opening] of Object.entries(open)) {
     const path = join(temporaryFolder(t), 'pasted.db');
     const threads: Worker[] = [];
-    // The writer says that it has opened it, and the reader is next.
+    // At this message the writer has opened the database, and the reader opens it next.
     const intervene = (thread: Worker) => threads.push(thread.once('message', () => rmSync(path)));
     process.once('worker', intervene);
     t.after(() => process.off('worker', intervene));

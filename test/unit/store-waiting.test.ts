@@ -48,7 +48,7 @@ test('run: content that waits has a bound, for small pastes one of their own, un
   const run = (name: 'burnPaste' | 'discardChunks', bytes: number) => writer.run(name, burning as never, bytes);
   const outcomes: Promise<unknown>[] = [writer.run('optimize', null)];
   while (requests.length === 0) await next();
-  // No third goes ahead.
+  // These make a second batch, and no third one goes ahead.
   for (let count = 0; count < MIN_AHEAD_COMMANDS; count += 1) outcomes.push(run('burnPaste', 0));
   while (requests.length === 1) await next();
   for (const [name, most] of [['burnPaste', 64 * MIB], ['discardChunks', 256 * MIB]] as const) {
@@ -58,7 +58,7 @@ test('run: content that waits has a bound, for small pastes one of their own, un
   }
   await answerNext();
   while (requests.length === 2) await next();
-  // A batch of 2 MiB is under way now, with a step of the other lane.
+  // A batch of 2 MiB is under way now, and a command of the other lane with it.
   outcomes.push(run('burnPaste', 2 * MIB), run('discardChunks', MIB));
   for (const name of ['burnPaste', 'discardChunks'] as const) await assert.rejects(run(name, 1), isUnavailable);
   while (writer.waiting > 0) await answerNext();
@@ -97,7 +97,7 @@ test('close: where all that is left is refused, nothing is waited for', async (t
   clock.advance(20);
   answer([DONE]);
   await first;
-  // Those just answered are waited for until then, so that nothing is under way.
+  // Until then the writer waits for the clients who were just answered, so nothing is under way.
   t.mock.timers.tick(2000);
   await assert.rejects(second, isUnavailable);
   assert.equal(writer.waiting, 0);

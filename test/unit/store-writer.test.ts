@@ -31,7 +31,7 @@ function commitsInLog(path: string): number {
   return commits;
 }
 
-/** Opens a store and gives the thread it has started too. */
+/** Opens a store, and also gives the thread that it started. */
 async function openWithThread(t: TestContext) {
   const started: Worker[] = [];
   const note = (message: unknown) => started.push((message as { worker: Worker }).worker);
@@ -302,7 +302,7 @@ test('close: a thread that ends meanwhile leaves neither it nor what it waited f
   assert.deepEqual(told, [['writer thread ended', { reason: 'exited' }]]);
 });
 
-/** A writer on a thread that runs this on every message. */
+/** A writer on a thread that runs this script on every message. */
 function openWith(t: TestContext, script: string) {
   const thread = scripted(t, `require('node:worker_threads').parentPort.on('message', (message) => { ${script} })`);
   const logged: LogEntry[] = [];
@@ -334,7 +334,7 @@ test('startWriter: a thread that ends before it is ready, by itself or by an err
     return isUnavailable(error) && /the writer thread did not start/.test(String(error));
   });
   await assert.rejects(start("throw new RangeError('a bug')"), { name: 'RangeError', message: 'a bug' });
-  // The real thread, asked for what no database can be.
+  // The real thread, with a path that is none.
   const pathless = startWriter(7 as never, movableClock(), () => {});
   await assert.rejects(pathless, { name: 'TypeError', code: 'ERR_INVALID_ARG_TYPE' });
 });
@@ -360,7 +360,7 @@ test('firstWord: the last word of a thread counts, however late one hears of it'
   const say = "require('node:worker_threads').parentPort.postMessage({ kind: 'done', given: 7 })";
   const worker = new Worker(say, { eval: true, execArgv: [] });
   const given = firstWord(worker, 'nothing');
-  // Word and end are both there when this thread looks again.
+  // Holds up this thread, so that the worker's message and its end are both there when this thread looks again.
   setImmediate(() => Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 500));
   assert.equal(await given, 7);
   const silent = new Worker('', { eval: true, execArgv: [] });

@@ -52,7 +52,7 @@ function tasksOver(...answers: readonly (number | Error)[]) {
     rates: { sweep: () => void calls.push(['sweep']) } as unknown as Parts['rates'],
     log: (entry) => void logged.push(entry),
   }, () => false, async () => void calls.push(['renew']), () => void calls.push(['warn']));
-  /** Whether there is more to do. */
+  /** Runs one step, and gives whether there is more to do. */
   const step = async (name: string): Promise<boolean> =>
     await (tasks.find((task) => task.name === name) ?? assert.fail(`no task ${name}`)).step() === true;
   return { tasks, step, calls, counted, logged };

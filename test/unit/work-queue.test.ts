@@ -11,7 +11,7 @@ function queueOf(concurrency: number, maxWaiting: number, clock: Clock = movable
   return new WorkQueue({ concurrency, maxWaiting, maxWaitMs: MAX_WAIT_MS, clock });
 }
 
-/** Once everyone who can be has been admitted or refused. */
+/** Resolves once everyone who can be admitted or refused has been. */
 async function settled(): Promise<void> {
   await new Promise(setImmediate);
 }
@@ -68,7 +68,7 @@ test('enter: with no room to wait, whoever finds no place is refused', async () 
   (await queue.enter('a'))();
 });
 
-/** Makes that many of the client wait; `answers` has who was admitted (and has left again) or refused, in order. */
+/** Makes `count` of the client wait. `answers` gets who was admitted (and has left again) or refused, in order. */
 function waitAs(queue: WorkQueue, client: string, count: number, answers: string[] = []): string[] {
   for (let number = 1; number <= count; number += 1) {
     queue.enter(client).then(

@@ -1,6 +1,6 @@
-// Makes the database of every schema version that has none beside this file, and says what to write into
-// schema-vectors.ts. It never replaces one. Run it with `node --import tsx test/vectors/make-schema-vectors.ts` after
-// adding a migration, and the rows of what it brought to schema-rows.ts.
+// Makes a database for every schema version that has none beside this file, and prints the digest to write into
+// schema-vectors.ts. It never replaces a database. After you add a migration, add rows for what it brought to
+// schema-rows.ts, then run `node --import tsx test/vectors/make-schema-vectors.ts`.
 
 import { createHash } from 'node:crypto';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -18,7 +18,7 @@ function makeDatabase(version: number): Buffer {
   try {
     const path = join(folder, 'pasted.db');
     const db = new DatabaseSync(path);
-    // As the service lays out a new one.
+    // The layout that the service gives a new database.
     for (const pragma of [`page_size = ${PAGE_BYTES}`, 'auto_vacuum = INCREMENTAL']) db.exec(`PRAGMA ${pragma}`);
     migrate(db, MIGRATIONS.slice(0, version));
     db.exec('PRAGMA journal_mode = WAL');

@@ -1,5 +1,5 @@
-// What is in the databases of older schema versions that are kept beside this file, and what a test looks for after an
-// upgrade. Ids, times and secrets are fixed. The databases are made by make-schema-vectors.ts.
+// The rows in the databases of every schema version beside this file, which tests look for after an upgrade. Ids, times
+// and secrets are fixed. make-schema-vectors.ts makes the databases.
 
 import { createHash, pbkdf2Sync } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -8,19 +8,19 @@ import { DAY_SECONDS } from '../../src/core/time.ts';
 import { CHUNK_BYTES, INLINE_BYTES } from '../../src/store/store.ts';
 import { CREATED_AT } from '../support/store.ts';
 
-/** An hour before the clock of a test starts; Unix seconds. */
+/** One hour before the time that the clock of a test starts at, in Unix seconds. */
 export const MADE_AT = CREATED_AT - 3600;
 
 const sha256 = (content: Uint8Array | string): Buffer => createHash('sha256').update(content).digest();
 
 const fingerprint = (name: string): string => createHash('sha1').update(name).digest('hex');
 
-/** Fingerprints: of nobody that the service knows, and of the certificates below. */
+/** Fingerprints. OWNER is nobody that the service knows; the others are of the certificates below. */
 export const OWNER = fingerprint('owner');
 export const ADMIN = fingerprint('admin');
 export const CLIENT = fingerprint('client');
 export const REVOKED = fingerprint('revoked');
-/** Of the certificate that renews the client's, and was not presented yet. */
+/** The fingerprint of the certificate that renews the client's and has not been presented yet. */
 export const RENEWED = fingerprint('renewed');
 
 export const PASSWORD = 'correct horse battery staple';
@@ -40,16 +40,16 @@ interface OldPaste {
   readonly ttlSeconds?: number;
 }
 
-/** Every line tells where it is, and little beside, so that it is small when it is packed. */
+/** Each line has its own number and padding, and nothing else, so that the content packs small. */
 function numberedLines(bytes: number): Uint8Array {
   const lines = Array.from({ length: Math.ceil(bytes / 512) }, (_, index) => `${String(index).padEnd(511, '-')}\n`);
   return Buffer.from(lines.join('')).subarray(0, bytes);
 }
 
-/** As the service makes ids: 26 characters. */
+/** 26 characters, like the ids that the service makes. */
 const id = (word: string): string => word.padEnd(26, '2');
 
-/** One of each kind; the later ones are newer by a second each. */
+/** One paste of each kind. Each is a second newer than the one before it. */
 export const PASTES = {
   text: { id: id('text'), content: Buffer.from('An old paste, and it stays.\n') },
   image: { id: id('image'), content: Buffer.of(0xff, 0xd8, 0, 1, 2), mimeType: 'image/jpeg', owner: OWNER },
@@ -60,11 +60,11 @@ export const PASTES = {
   expired: { id: id('expired'), content: Buffer.from('gone already'), owner: OWNER, ttlSeconds: 3600 },
 } as const satisfies Record<string, OldPaste>;
 
-/** Of a proof-of-work that was done, and the key that signed it. */
+/** The nonce of a challenge that was solved and spent, and the key that signed it. */
 export const SPENT_NONCE = '0123456789abcdef0123456789abcdef';
 export const CHALLENGE_KEY = sha256('the key that signs challenges');
 
-/** A real one; its key is locked under the password of support/pki.ts, its list of revoked certificates is number 3. */
+/** A real authority. Its key is locked with the password of support/pki.ts, and its revocation list is number 3. */
 export const AUTHORITY = JSON.parse(readFileSync(new URL('./schema-authority.json', import.meta.url), 'utf8')) as {
   readonly fingerprint: string;
   readonly expiresAt: number;
@@ -73,12 +73,12 @@ export const AUTHORITY = JSON.parse(readFileSync(new URL('./schema-authority.jso
   readonly crl: string;
 };
 
-/** As authority/certificates.ts makes them. */
+/** A serial as makeSerial of authority/certificates.ts makes it. */
 const serial = (digit: number): string => `4${String(digit).repeat(31)}`;
 
 export const REVOKED_SERIAL = serial(3);
 
-/** For each schema version the rows of what it brought, on a database of that version or a later one. */
+/** For each schema version, inserts rows for what it brought, into a database of that version or a later one. */
 export const ROWS: readonly ((db: DatabaseSync) => void)[] = [
   insertPastes, insertAbuseControls, insertIdentities, insertAuthority, insertNothing, countRevocations, insertGoverning,
 ];
@@ -109,7 +109,7 @@ function insertChunk(db: DatabaseSync, contentId: string, position: number, byte
   db.prepare('INSERT INTO chunks (content_id, position, bytes) VALUES (?, ?, ?)').run(contentId, position, bytes);
 }
 
-/** As crypto/passwords.ts writes it. */
+/** In the form that crypto/passwords.ts writes. */
 function hashOf(password: string): string {
   const salt = sha256('salt');
   const key = pbkdf2Sync(password, salt, 600_000, 32, 'sha256');
@@ -148,15 +148,15 @@ function insertAuthority(db: DatabaseSync): void {
   db.prepare('UPDATE certificates SET public_key_sha256 = ? WHERE fingerprint = ?').run(sha256('a public key'), CLIENT);
 }
 
-/** An index is made again: the rows are those of before. */
+/** This version only makes an index again, so there are no new rows. */
 function insertNothing(): void {}
 
-/** As the migration does where they were revoked before it. */
+/** Counts as the migration does if certificates were revoked before it. */
 function countRevocations(db: DatabaseSync): void {
   db.exec('UPDATE revocations SET count = (SELECT count(*) FROM certificates WHERE revoked_at IS NOT NULL)');
 }
 
-/** As the migration does with the certificates of before. */
+/** Sets holders as the migration does for certificates that are older than it, and inserts the new rows. */
 function insertGoverning(db: DatabaseSync): void {
   db.exec('UPDATE certificates SET holder = fingerprint');
   db.prepare(`

@@ -1,5 +1,5 @@
-// Databases as each schema version left them, packed. They are what users have: none is ever made anew, and a version
-// that is added brings its own. What is in them is schema-rows.ts.
+// Packed databases, as each schema version left them. Users have databases like these, so none is ever made anew, and
+// each new version adds its own. schema-rows.ts says what is in them.
 
 import { createHash } from 'node:crypto';
 import { readFileSync, writeFileSync } from 'node:fs';
@@ -20,7 +20,7 @@ export function vectorUrl(version: number): URL {
   return new URL(`./schema-${version}.db.gz`, import.meta.url);
 }
 
-/** Fails when the packed file is not the one that is kept. */
+/** Throws if the packed file does not have the digest above. */
 export function readVector(version: number): Buffer {
   const packed = readFileSync(vectorUrl(version));
   const digest = createHash('sha256').update(packed).digest('hex');
