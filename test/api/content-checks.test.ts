@@ -15,7 +15,7 @@ function evenBytes(values: number, times: number): Uint8Array {
 }
 
 test('POST /: the minimum size is a boundary, in bytes of the content, however it comes', async (t) => {
-  // More than a paste has in its row, so that both ways of taking content in are on each side.
+  // More than a paste has in its row, so that content below the minimum is taken in by both ways.
   const minBytes = 70_000;
   const app = await startApp(t, { minBytes });
   const error = 'paste smaller than minimum size';

@@ -18,7 +18,7 @@ const READERS = 24;
 /** Each byte is shown as a mark of ten characters with its entities, so that a page is more than the kernel holds. */
 const CONTENT = '\u0001'.repeat(512 * KIB);
 
-/** Twice what it was, and far less than the pages have together. */
+/** Far less than the pages of all readers have together. */
 const MAX_GROWTH_BYTES = 64 * MIB;
 
 function residentBytes(pid: number): number {

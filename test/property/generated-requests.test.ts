@@ -1,5 +1,5 @@
-// Generated requests against the whole service in small: the long run is row 13 of the campaign. What was found that
-// way stays here as the seeds of the connections that showed it.
+// Generated requests against the whole service, a short run of the same seeds each time. The long run is row 13 of the
+// campaign.
 
 import assert from 'node:assert/strict';
 import test, { type TestContext } from 'node:test';
