@@ -3,10 +3,10 @@
 import { contentOf, versionOf, type Action, type Attempt, type PasteModel, type Seen, type Terms } from './model.ts';
 import type { Answer, Ask, Client } from './client.ts';
 
-/** The owner of every paste that is not read only once. */
+/** The owner of every paste that these actions create. */
 export const OWNER = 'c0ffee'.padEnd(40, '0');
 
-/** Carries an action out; what is wrong with its answer, in words, or undefined. */
+/** Carries an action out; `wrong` says in words what is wrong with its answer, or is undefined. */
 export async function carryOut(
   client: Pick<Client, 'ask'>,
   model: PasteModel,

@@ -1,5 +1,5 @@
-// What must be true of every answer, as words of what is wrong instead of a failed test: the contract's common headers
-// and form of errors, and that answers and requests stand in their order.
+// What must be true of every answer: the contract's common headers and form of errors, and answers in the order of
+// their requests. What is wrong is returned in words, instead of failing a test.
 
 import { assertContract } from '../support/answer-contract.ts';
 import { wholeAnswers, type RawAnswer } from '../support/raw-http.ts';

@@ -1,5 +1,5 @@
 // What pastec is asked for about certificates and their keys while something fails, and what must hold then: no key is
-// lost or shown to others, and success is said of what is whole and can be used.
+// lost or shown to others, and success is reported only of what is whole and can be used.
 
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
@@ -10,11 +10,11 @@ import { askTls, serverPair, type Pair } from '../support/tls.ts';
 import type { Attempt, Scenario } from './client-scenarios.ts';
 import { filesOf, runClient, type Trial } from './client-trial.ts';
 
-/** Of bundles: where it is in an error, a secret is. */
+/** Of bundles. An error that contains it reveals a secret. */
 const PASSWORD = 'a secret password';
 
 interface Identity {
-  /** PEM, both in one. */
+  /** Certificate and key in one PEM. */
   readonly pair: string;
   /** PKCS#12, with and without a password. */
   readonly bundle: Buffer;
@@ -23,7 +23,7 @@ interface Identity {
 
 let made: Identity | undefined;
 
-/** One is enough for all runs: each has folders of its own. */
+/** One identity is enough for all runs, since each run has folders of its own. */
 function identity(): Identity {
   if (made !== undefined) return made;
   const folder = mkdtempSync(join(tmpdir(), 'pasted-identity-'));
@@ -47,7 +47,7 @@ function identityFolder({ folders, relay }: Trial): string {
   return join(folders.home, '.local/share/pastec/certificates', new URL(relay.url).host.replace(':', '_'));
 }
 
-/** As importing leaves it, or as a server's bundle does where there was no openssl. */
+/** Keeps an identity as an import leaves it or, with `isBundle`, as a server's bundle is kept without openssl. */
 export function keepIdentity(trial: Trial, isBundle = false): string[] {
   const { pair, bundle } = identity();
   const folder = identityFolder(trial);
@@ -63,7 +63,7 @@ function plainHex(fingerprint: string): string {
   return fingerprint.replaceAll(':', '').toLowerCase();
 }
 
-/** Whatever has a key, in PEM or PKCS#12, is for its owner alone. */
+/** A fault for each file with a key, in PEM or PKCS#12, that is not for its owner alone. */
 function shownKeys(trial: Trial): string[] {
   const withKey = [...filesOf(trial)].filter(([, bytes]) => /PRIVATE KEY|^0\x82..\x02\x01\x03/s.test(bytes.toString('latin1')));
   const shown = withKey.filter(([path]) => (statSync(path).mode & 0o077) !== 0);
@@ -75,7 +75,7 @@ function hasKeyOf(certificate: X509Certificate, text: string): boolean {
   return pem !== undefined && certificate.checkPrivateKey(createPrivateKey(pem));
 }
 
-/** Whether the text has that certificate, first, and its key. */
+/** Whether the text has that certificate as its first one, and its key. */
 function hasPair(certificate: X509Certificate, text: string): boolean {
   try {
     return new X509Certificate(text).fingerprint256 === certificate.fingerprint256 && hasKeyOf(certificate, text);
@@ -96,7 +96,7 @@ function isInFiles(trial: Trial, certificate: X509Certificate): boolean {
   return [...filesOf(trial).values()].some((bytes) => hasKeyOf(certificate, String(bytes)));
 }
 
-/** Whether that is where pastec takes it from, with what it knows about it. */
+/** Whether the certificate is where pastec takes it from, with its key and with what pastec notes about it. */
 function isInPlace(trial: Trial, certificate: X509Certificate): boolean {
   const folder = identityFolder(trial);
   return hasPair(certificate, textAt(join(folder, 'client.pem'))) &&
@@ -113,7 +113,7 @@ const registering: Scenario = {
         const given = /"certificate_pem":"([^"]+)"/.exec(String(trial.relay.received()))?.[1];
         if (given === undefined) return code === 0 ? [...wrong, 'success is said of no certificate'] : wrong;
         const certificate = new X509Certificate(given.replaceAll('\\n', '\n'));
-        // What the disk has no room for, it can not keep; who says so has done what can be done.
+        // Without room on the disk pastec cannot keep the key; then reporting the failure is enough.
         if (!isInFiles(trial, certificate) && !(isFull && code !== 0)) wrong.push('the key of the certificate is lost');
         if (code === 0 && !isInPlace(trial, certificate)) wrong.push('success is said, and the certificate is not there');
         return wrong;
@@ -122,7 +122,7 @@ const registering: Scenario = {
   },
 };
 
-/** In the place of another one, where there is one: that is kept. */
+/** With `isForced`, an identity is already in place, and its key must be kept. */
 function importing(name: string, file: 'pair' | 'lockedBundle', isForced: boolean): Scenario {
   return {
     name,
@@ -156,7 +156,7 @@ interface Export {
   readonly isBundle: boolean;
 }
 
-/** In the place of a file that may be the only copy of something. */
+/** Exports to the name of a file that may be the only copy of something, and must be kept. */
 function exporting(name: string, { form, isBundle }: Export): Scenario {
   return {
     name,
@@ -200,7 +200,7 @@ export async function tlsSettings(folder: string): Promise<Record<string, string
   return settings;
 }
 
-/** With an identity of that service, which is in place: what a command makes of it. */
+/** Runs a command while an identity of that service is in place; `judge` judges what becomes of it. */
 function overTls(name: string, args: readonly string[], judge: JudgeIdentity): Scenario {
   return {
     name,
@@ -222,10 +222,10 @@ function overTls(name: string, args: readonly string[], judge: JudgeIdentity): S
   };
 }
 
-/** `former`: the identity that there was, in PEM. */
+/** `former`: the identity before the command, in PEM. */
 type JudgeIdentity = (trial: Trial, former: string, isSaidDone: boolean) => Promise<readonly string[]>;
 
-/** What the service says to who shows that; 0 where that can't be shown. */
+/** What the service answers to a client that shows this identity; 0 when it can't be shown. */
 async function statusOf({ port }: Trial, pem: string): Promise<number> {
   try {
     return (await askTls(port, 'GET /pastes?limit=1', { as: { cert: pem, key: pem } })).status;

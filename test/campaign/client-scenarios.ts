@@ -1,5 +1,5 @@
-// What pastec is asked for while something fails, and what must hold then: nothing readable is sent for what is to be
-// encrypted, nothing that is given only once is lost, and success is said of nothing that did not succeed.
+// What pastec is asked for while something fails, and what must hold then: it sends nothing readable of what is to be
+// encrypted, loses nothing that is given only once, and never reports success of what did not succeed.
 
 import { createHash } from 'node:crypto';
 import { mkdirSync, readFileSync, statSync, writeFileSync } from 'node:fs';
@@ -21,22 +21,22 @@ export interface Scenario {
 export interface Attempt {
   readonly args: readonly string[];
   readonly input?: string | Uint8Array;
-  /** What is wrong with what came of it, in words. */
+  /** What is wrong with the result, in words. */
   judge(ended: Ended, failure: Failure): Promise<readonly string[]>;
 }
 
 export interface Failure {
-  /** What fails; undefined for a disk. */
+  /** The program that fails; undefined when it is a disk. */
   readonly program?: string;
-  /** Whether it says that it did not fail. */
+  /** Whether the program reports success all the same. */
   readonly lies: boolean;
-  /** A disk on which there is too little room. */
+  /** Whether a disk has too little room. */
   readonly isFull: boolean;
   /** What is printed when nothing fails. */
   readonly expected: string | undefined;
 }
 
-/** Of some pages of a file system, so that the disk is full in the middle of it. */
+/** Several pages of a file system long, so that a disk can become full in the middle of it. */
 const PLAIN = 'what nobody else may read, whatever happens\n'.repeat(250);
 const NEW = 'and nobody may read this instead\n'.repeat(250);
 const PASSWORD = 'a secret password';
@@ -44,7 +44,7 @@ const KEY = Buffer.alloc(32, 7);
 const KEY_TEXT = KEY.toString('base64url');
 const OWNER = '0123456789abcdef0123456789abcdef01234567';
 
-/** In no error, and in nothing that is sent for what is encrypted. */
+/** Must be in no error, and in nothing that is sent of encrypted content. */
 const READABLE = /nobody/;
 
 async function store(trial: Trial, body: string | Uint8Array, headers: Record<string, string> = {}): Promise<Response> {
@@ -57,7 +57,7 @@ async function idOf(stored: Response): Promise<string> {
   return ((await stored.json()) as { id: string }).id;
 }
 
-/** What burns is burned by it. */
+/** Reads the paste, which burns a burn paste. */
 async function readOf({ port }: Trial, id: string): Promise<{ status: number; content: Buffer; burns: boolean }> {
   const headers = { 'X-Paste-Password': PASSWORD };
   const answer = await fetch(`http://127.0.0.1:${port}/${id}/raw`, { headers });
@@ -70,7 +70,7 @@ async function isThere({ port }: Trial, id: string): Promise<boolean> {
   return answer.status === 200 || answer.status === 401;
 }
 
-/** Nothing where that key does not open it. */
+/** Empty when the key does not open the content. */
 function opened(key: Buffer, content: Buffer): string {
   try {
     return String(unseal(key, content));
@@ -79,12 +79,12 @@ function opened(key: Buffer, content: Buffer): string {
   }
 }
 
-/** A program that says it is through, where it passes on what no file is known to have, can leave out what it likes. */
+/** When a program that passes on content of no known file lies about its success, any part of it may be missing. */
 function mayBeCut({ program, lies }: Failure, passing: string): boolean {
   return lies && program === passing;
 }
 
-/** Each request that stores something has its head and its body. */
+/** The head and the body of each request that stores something. */
 function storing({ relay }: Trial): readonly { readonly head: string; readonly body: Buffer }[] {
   const sent = relay.sent();
   const starts: number[] = [];
@@ -98,7 +98,7 @@ function storing({ relay }: Trial): readonly { readonly head: string; readonly b
   });
 }
 
-/** Reads what was stored, when that was said: so it is asked once. */
+/** Reads what was stored if pastec reported success. Reading may burn it, so this is called once. */
 async function judgeStored(
   trial: Trial, { code, stdout }: Ended, failure: Failure, passing: string, burns: boolean,
 ): Promise<string[]> {
@@ -120,7 +120,7 @@ async function judgeStored(
   return wrong;
 }
 
-/** `passing`: the program through which content comes that no file has. */
+/** `passing`: the program that passes on the content when no file has it. */
 function putting(
   name: string, args: readonly string[], passing: string, isFile: boolean, service?: Scenario['service'],
 ): Scenario {
@@ -142,7 +142,7 @@ function putting(
   };
 }
 
-/** Reading what burns, unless it does not. */
+/** Reads a burn paste or, without `burns`, one that stays. */
 function getting(name: string, isSealed: boolean, hasFile: boolean, burns = true): Scenario {
   return {
     name,
@@ -183,7 +183,7 @@ async function judgeRead(
   return wrong;
 }
 
-/** `isFile`: what is encrypted; otherwise it comes from standard input. `hasFile`: what it is written to. */
+/** `isFile`: the encrypted content is in a file, else on standard input. `hasFile`: the result is written to a file. */
 function decrypting(name: string, isFile: boolean, hasFile: boolean): Scenario {
   return {
     name,
@@ -255,7 +255,7 @@ const updating: Scenario = {
   },
 };
 
-/** What it prints is all that it is for. A program that says nothing of its failure may have left something out. */
+/** For commands that only print. If a program lies about its failure, it may have left something out: no judgement. */
 function printing(name: string, args: readonly string[], prepare: (trial: Trial) => Promise<string[]>): Scenario {
   return {
     name,
@@ -273,8 +273,8 @@ function printing(name: string, args: readonly string[], prepare: (trial: Trial)
 }
 
 /**
- * What is printed without what differs from run to run. Where no program knows the calendar, times are Unix seconds. A
- * certificate is made for a year, of which a second may have gone by.
+ * What is printed, without what differs from run to run. Times are Unix seconds where no program knows the calendar. A
+ * certificate is made for a year, of which a second may have passed.
  */
 export function neutral(trial: Trial, printed: Buffer): string {
   return String(printed).replaceAll(trial.relay.url, 'URL').replaceAll(/\b[a-z2-7]{26}\b/g, 'ID')
@@ -282,7 +282,7 @@ export function neutral(trial: Trial, printed: Buffer): string {
     .replaceAll(/\b[0-9a-f]{12}\b/g, 'OWNER').replaceAll(trial.folders.home, 'HOME').replace(/_\d+(?=\/client)/, '_PORT');
 }
 
-/** A claimed one that nobody else has: what others stored is in no list. */
+/** Claims an owner that nobody else has, so that the list shows no other pastes. */
 async function ownPastes(trial: Trial): Promise<string[]> {
   const owner = createHash('sha1').update(trial.root).digest('hex');
   for (const content of [PLAIN, PLAIN]) await store(trial, content, { 'X-SSL-Client-SHA1': owner });

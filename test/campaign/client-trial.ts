@@ -8,12 +8,12 @@ import { SCRIPT } from '../support/shells.ts';
 import { unmount } from './mounts.ts';
 import { startRelay, type Relay } from './relay.ts';
 
-/** What of a run has a folder of its own, which may be a disk of its own. */
+/** The folders of a run, each of which may be a disk of its own. */
 export const PLACES = ['work', 'home', 'temporary'] as const;
 export type Place = (typeof PLACES)[number];
 
 export interface Trial {
-  /** Above the folders of the run, for what it is not to find. */
+  /** The folder above those of the run, for what the run must not find. */
   readonly root: string;
   readonly relay: Relay;
   readonly folders: Readonly<Record<Place, string>>;
@@ -77,7 +77,7 @@ export async function runClient(
   return { code: code ?? signal ?? '', stdout: Buffer.concat(stdout), stderr: String(Buffer.concat(stderr)) };
 }
 
-/** Of everything that is in one of the folders. */
+/** The content of every file in these folders, by its path. */
 export function filesOf(trial: Trial, places: readonly Place[] = PLACES): Map<string, Buffer> {
   const entries = places.flatMap((place) => {
     return readdirSync(trial.folders[place], { recursive: true, withFileTypes: true });

@@ -1,6 +1,6 @@
-// A connection that asks one thing at a time and knows three ends: a whole answer, none at all because the other side
-// went away, or a failure of the protocol. It can hold the last byte of a request back, so that many are released at
-// once. It reads answers with Content-Length, which are all that this service gives.
+// A connection for one request at a time, with three ends: a whole answer, no answer because the other side went away,
+// or a failure of the protocol. It can hold back the last byte of a request, so that many requests are released at
+// once. It only reads answers with Content-Length, because this service gives no others.
 
 import { connect, type Socket } from 'node:net';
 import { setImmediate as nextTurn } from 'node:timers/promises';
@@ -10,7 +10,7 @@ export interface Ask {
   readonly path: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly body?: Uint8Array;
-  /** Instead of `body`, with headers that say where it ends: each in a turn of its own, as the other side takes it. */
+  /** Sent instead of `body`, each in a turn of its own, as the other side takes it; `headers` say where they end. */
   readonly pieces?: Iterable<Uint8Array>;
 }
 
@@ -24,7 +24,7 @@ export interface Answer {
 export interface Client {
   /** Undefined when the other side went away before the answer was whole: then what was asked may have happened. */
   ask(request: Ask): Promise<Answer | undefined>;
-  /** Sends all but the last byte; the function sends that one and gives the answer. */
+  /** Sends all but the last byte; the returned function sends that one and resolves with the answer. */
   hold(request: Ask): Promise<() => Promise<Answer | undefined>>;
   close(): void;
 }
@@ -58,7 +58,7 @@ export function createClient(port: number, localAddress = '127.0.0.1'): Client {
       const current = await opened();
       const answer = current?.next(request.method);
       current?.send(requestBytes(request));
-      // It may come before the last piece, and whoever waits for it waits below.
+      // It may be rejected before the last piece is sent; the caller gets it below, so that is not unhandled.
       answer?.catch(() => undefined);
       for (const piece of request.pieces ?? []) if (!(await current?.sendInTurn(piece))) break;
       return answer;
@@ -172,7 +172,7 @@ function lineOf(socket: Socket): Line {
   };
 }
 
-/** `neededBytes`: of the whole answer, as far as it can be told. */
+/** `neededBytes`: the length of the whole answer, as far as it is known. */
 function parseAnswer(bytes: Buffer, method: string): { answer: Answer | undefined; neededBytes: number } {
   const headEnd = bytes.indexOf('\r\n\r\n');
   if (headEnd === -1) return { answer: undefined, neededBytes: bytes.length + 1 };

@@ -10,11 +10,11 @@ import type { Service } from './service.ts';
 export const HOSTS = 3;
 
 export interface Cluster extends RqliteNodes {
-  /** Those in the places of killed ones too. */
+  /** Including the new hosts in the places of killed ones. */
   readonly hosts: Service[];
-  /** A new one, which is in no place yet. */
+  /** Starts a new host, which is not in `hosts` yet. */
   startHost(): Promise<Service>;
-  /** Of a copy of the database that the operator's command makes. */
+  /** Inspects a copy of the database that the operator's command makes. */
   inspect(): Promise<Inspection>;
 }
 

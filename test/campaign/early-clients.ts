@@ -1,5 +1,5 @@
-// Clients as people have them, each of which uploads more than the service takes, in its own manner, and says what it
-// saw. A client that fails to read the early answer is the service's failure: it has to close so that everyone can.
+// Clients as people have them. Each uploads more than the service takes, in its own manner, and reports what it saw.
+// When a client cannot read the early answer, the service has failed: it has to close so that every client can.
 
 import { execFile } from 'node:child_process';
 import { request } from 'node:http';
@@ -11,7 +11,7 @@ export type Form = 'length' | 'chunked' | 'expect';
 /** What is uploaded, and where to. */
 export interface Upload {
   readonly port: number;
-  /** Empty, and the client's own for one request. */
+  /** An empty folder for this one request. */
   readonly folder: string;
   readonly file: string;
   readonly content: Buffer;
@@ -21,9 +21,9 @@ export interface Sighting {
   readonly status: number;
   /** The answer's body as far as the client shows it. */
   readonly body: string | undefined;
-  /** Of the upload's body; undefined where the client does not tell. */
+  /** How much of the upload's body was sent; undefined where the client does not tell. */
   readonly sentBytes?: number | undefined;
-  /** For whoever looks for a failure. */
+  /** Helps to find the cause of a failure. */
   readonly said?: string | undefined;
 }
 
@@ -39,7 +39,7 @@ export interface EarlyClient {
 const ALL_FORMS: readonly Form[] = ['length', 'chunked', 'expect'];
 const PATIENCE_MS = 30_000;
 
-/** Those whose program is there. */
+/** The clients whose program is installed, and the programs that are not. */
 export function installedClients(): { clients: readonly EarlyClient[]; missing: readonly string[] } {
   const programs = EARLY_CLIENTS.flatMap(({ program }) => (program === undefined ? [] : [program]));
   const installed = installedPrograms(programs);
@@ -49,7 +49,7 @@ export function installedClients(): { clients: readonly EarlyClient[]; missing: 
   };
 }
 
-/** Waits for 100 a minute, so that a body is sent only when it is asked for. */
+/** Waits a minute for the 100, so that curl sends a body only when it is asked for. */
 export async function curl(form: Form, { port, folder, file }: Upload): Promise<Sighting> {
   const lines = {
     length: ['Expect:'],
@@ -118,7 +118,7 @@ function socketUpload(form: Form, { port, content }: Upload): Promise<Sighting> 
   });
 }
 
-/** Exactly one answer, the first thing that came: a 100 before it would have asked for the body. */
+/** The status is 0 unless exactly one answer came: a 100 before it would have asked for the body. */
 function sightingOf(received: string, sentBytes?: number): Sighting {
   const [, status = '0'] = /^HTTP\/1\.1 (\d{3}) /.exec(received) ?? [];
   const answers = received.split('HTTP/1.1 ').length - 1;
@@ -179,7 +179,7 @@ async function wgetUpload(_: Form, { port, folder, file }: Upload): Promise<Sigh
   return { status: statusIn(stderr), body: stdout, said: stderr };
 }
 
-/** It shows no body of an error. */
+/** BusyBox shows no body of an error. */
 async function busyboxUpload(_: Form, { port, folder, file }: Upload): Promise<Sighting> {
   const args = ['wget', '-S', '-Y', 'off', '-O', '-', '--post-file', file, `http://127.0.0.1:${port}/`];
   const { stderr } = await run('busybox', args, folder);
@@ -198,7 +198,7 @@ function statusIn(text: string): number {
   return Number(/HTTP\/1\.1 (\d{3})/.exec(text)?.[1] ?? 0);
 }
 
-/** Whatever it ends with. */
+/** Resolves whatever the program ends with. */
 function run(
   program: string,
   args: readonly string[],
@@ -210,7 +210,7 @@ function run(
     const child = execFile(program, args, options, (_, stdout, stderr) => resolve({ stdout, stderr }));
     child.stdin?.on('error', () => {});
     if (input === undefined) child.stdin?.end();
-    // Left open: s_client ends when its input does.
+    // The input stays open, because s_client ends when its input does.
     else child.stdin?.write(input);
     child.on('exit', () => child.stdin?.destroy());
   });

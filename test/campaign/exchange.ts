@@ -13,13 +13,13 @@ export interface Exchanged {
 export interface ExchangeOptions {
   readonly port: number;
   readonly bytes: Buffer;
-  /** Cuts the bytes into pieces; whole without. */
+  /** Cuts the bytes into pieces; without it they are sent whole. */
   readonly cutBy?: Seeded | undefined;
   /** Silence after which nothing more is waited for. */
   readonly patienceMs: number;
 }
 
-/** Longer pieces are not cut: an upload would take for ever. */
+/** Longer requests are sent whole, because a cut upload would take for ever. */
 const MOST_CUT_BYTES = 2000;
 
 /** Never rejects. */

@@ -11,33 +11,33 @@ export type FaultError = 'EDQUOT' | 'EIO' | 'ENOSPC' | 'short';
 export type FaultKind = 'none' | 'write' | 'sync' | 'truncate';
 
 export interface Fault {
-  /** From 1: which write, sync or truncation. */
+  /** Which write, sync or truncation fails, counted from 1. */
   readonly call: number;
-  /** `short`: only half of a write is written, and said so; other calls do what they should. */
+  /** `short`: a write writes only half and reports that; other calls do what they should. */
   readonly error: FaultError;
   /** Whether every later call fails too, until it is disarmed. */
   readonly lasting: boolean;
 }
 
 export interface Delivered {
-  /** How many there were to hit. */
+  /** How many calls there were that could fail. */
   readonly calls: number;
   /** How many calls failed. */
   readonly faults: number;
-  /** Of the first. */
+  /** Of the first call that failed. */
   readonly kind: FaultKind;
 }
 
 export interface FaultSwitch {
-  /** For the process that is to suffer. */
+  /** For the process whose calls are to fail. */
   readonly environment: Readonly<Record<string, string>>;
   arm(fault: Fault): void;
-  /** What has failed since it was armed; nothing does from now on. */
+  /** What has failed since `arm`; nothing fails from now on. */
   disarm(): Delivered;
   close(): void;
 }
 
-/** Why no such library can be had here. */
+/** Why the library cannot be built here; undefined where it can. */
 export function compilerObstacle(): string | undefined {
   if (process.platform !== 'linux') return 'faults are injected on Linux only';
   return spawnSync('cc', ['--version']).status === 0 ? undefined : 'there is no C compiler (cc)';

@@ -13,7 +13,7 @@ export interface Metrics {
   readonly connectionsOpen: number;
   /** Since the last reading. */
   readonly eventLoopP99Ms: number;
-  /** That were answered, since it was started. */
+  /** Those that were answered since the service was started. */
   readonly requests: number;
 }
 

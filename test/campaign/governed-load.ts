@@ -1,6 +1,6 @@
 // Many connections at once that register by invitation, renew, store content that is being banned, and create and
-// delete pastes by their tokens, until the service is gone; and all that is known of it. What is possible is known
-// exactly, since each holder and each paste is changed by one connection at a time.
+// delete pastes by their tokens, until the service is gone; and what is known about all that. The possible states are
+// known exactly, since only one connection at a time changes a holder or a paste.
 
 import { carryOut } from './actions.ts';
 import { createClient, type Answer, type Ask, type Client } from './client.ts';
@@ -10,12 +10,12 @@ import type { Unit } from './row.ts';
 import type { Seeded } from '../support/seeded.ts';
 
 export interface KnownInvitation extends Invited {
-  /** Acknowledged, and asked for without an answer so far. */
+  /** Uses that were acknowledged, and uses that were asked for without an answer so far. */
   spent: number;
   open: number;
 }
 
-/** `asked`: whoever bans it has not been told yet that it is so, or never will be. */
+/** `asked`: its ban was asked for and is not acknowledged yet, or never will be. */
 export interface KnownContent {
   readonly bytes: Buffer;
   readonly sha256: string;
@@ -27,13 +27,13 @@ export interface KnownHolder {
   /** The first fingerprint. */
   readonly holder: string;
   readonly csr: string;
-  /** What is in force and what was not used yet, as far as was answered. */
+  /** The fingerprint in force, and the one that was not used yet, as far as answers tell. */
   inForce: string;
   unused: string | undefined;
-  /** What went before. */
+  /** Earlier fingerprints. */
   readonly replaced: string[];
   renewals: number;
-  /** What was asked for last without an answer. */
+  /** What was asked for last, while it has no answer. */
   doubt: 'renewal' | 'first use' | undefined;
   isTaken: boolean;
 }
@@ -48,7 +48,7 @@ export interface KnownTokenPaste {
 export interface KnownStored {
   readonly id: string;
   readonly content: KnownContent;
-  /** `asked`: to be deleted, without an answer. */
+  /** `asked`: its deletion was asked for, and no answer came. */
   state: 'there' | 'asked' | 'gone';
 }
 
@@ -67,7 +67,7 @@ export function newGovernedWorld(): GovernedWorld {
   return { invitations: [], contents: [], holders: [], pastes: [], stored: [], fingerprints: [], acknowledged: 0 };
 }
 
-/** A day has 24 for each holder, the first included. */
+/** A holder may have 24 certificates a day, the first one included. */
 const RENEWALS = 22;
 const HOLDERS = 4;
 
@@ -111,10 +111,10 @@ function loseAnswer({ unit }: Site, what: string, { status, body }: Answer): tru
   return true;
 }
 
-/** Refused only when all that is known may have been had. */
+/** A refusal is right only when all uses may have been spent. */
 async function useInvitation(site: Site): Promise<boolean> {
   const { unit, world, client } = site;
-  // Those that are over are tried now and then.
+  // Invitations that are used up are tried now and then.
   const some = world.invitations.filter(({ spent, open, uses }) => spent + open < uses || unit.random.oneIn(30));
   if (some.length === 0) return true;
   const invitation = unit.random.pick(some);
@@ -169,7 +169,7 @@ async function renew(site: Site, known: KnownHolder): Promise<boolean> {
   if (answer === undefined) return false;
   known.doubt = undefined;
   if (answer.status !== 201) return loseAnswer(site, 'a renewal', answer);
-  // It takes the place of one that was not used.
+  // The renewal replaces an earlier one that was not used.
   if (known.unused !== undefined) known.replaced.push(known.unused);
   known.unused = fingerprintOf(answer);
   return noted(site, 'renewed');
@@ -191,7 +191,7 @@ export function takePlace(known: KnownHolder): void {
   known.unused = undefined;
 }
 
-/** Content that is free, is being banned, or is banned; most of what is stored is deleted again soon. */
+/** Stores content that is free, is being banned, or is banned; most of what is stored is deleted again at once. */
 async function store(site: Site): Promise<boolean> {
   const { unit, world, client } = site;
   const content = unit.random.pick(world.contents);
@@ -244,7 +244,7 @@ async function actOn(site: Site, known: KnownTokenPaste, action: Action): Promis
   return seen.kind !== 'unknown' && noted(site, `${action} by token`);
 }
 
-/** Nobody owns these pastes: their tokens are kept from their answers, and shown. */
+/** Nobody owns these pastes: each deletion shows the token that an earlier answer gave. */
 export function byToken(client: Pick<Client, 'ask'>, known: KnownTokenPaste): Pick<Client, 'ask'> {
   return {
     ask: async (request: Ask) => {

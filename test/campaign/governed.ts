@@ -13,7 +13,7 @@ export interface Governed {
   readonly faults: readonly string[];
   /** By id: how many uses are left. */
   readonly invitations: ReadonlyMap<number, number>;
-  /** SHA-256 of what is refused, and of what is stored. */
+  /** SHA-256 of the content that is banned, and of the content that is stored. */
   readonly banned: ReadonlySet<string>;
   readonly stored: ReadonlySet<string>;
   readonly certificates: readonly HeldCertificate[];
@@ -24,7 +24,7 @@ export interface HeldCertificate {
   /** The first fingerprint of its chain of renewals. */
   readonly holder: string;
   readonly isRevoked: boolean;
-  /** Renewed, and not presented yet. */
+  /** It came from a renewal, and was not presented yet. */
   readonly isUnused: boolean;
 }
 
@@ -90,7 +90,7 @@ export function issuing(headers: Readonly<Record<string, string>> = {}): Ask {
   return { method: 'POST', path: '/pki/issue', headers: { ...JSON_TYPE, ...headers }, body };
 }
 
-/** A key makes as many requests as wanted. */
+/** The same `csr` can be used for any number of renewals. */
 export function renewing(fingerprint: string, csr: string): Ask {
   const headers = { ...JSON_TYPE, ...presenting(fingerprint) };
   return { method: 'POST', path: '/register/renew', headers, body: Buffer.from(JSON.stringify({ csr })) };
@@ -98,7 +98,7 @@ export function renewing(fingerprint: string, csr: string): Ask {
 
 export const newRequest = (): string => makeRequestPem();
 
-/** 200 for whoever has an identity, 401 for anyone else: so is who shows a certificate that is revoked. */
+/** Answered 200 to a client with an identity, and 401 to all others, also to one that shows a revoked certificate. */
 export function listing(fingerprint: string): Ask {
   return { method: 'GET', path: '/pastes?limit=1', headers: presenting(fingerprint) };
 }

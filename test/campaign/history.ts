@@ -1,6 +1,6 @@
-// Histories: actions on a few pastes by one connection or several at once, with kills between and during them, made
-// from a seed or written down under load, carried out on a service, and held to the model. A history that fails is made
-// as short as it can be and still fail. The service is behind `Site`, so that the search itself can be tested.
+// Histories: actions on a few pastes by one connection or several at once, with kills between and during them. They are
+// made from a seed or written down under load, carried out on a service, and checked against the model. A failing one
+// is made as short as it can be and still fail. The service is behind `Site`, so that the search itself can be tested.
 
 import { carryOut } from './actions.ts';
 import type { Answer, Ask } from './client.ts';
@@ -9,13 +9,13 @@ import type { Seeded } from '../support/seeded.ts';
 
 export interface Step {
   readonly action: Action;
-  /** Whose it is: one connection takes its steps one after another, several take theirs at the same time. */
+  /** The connection that takes the step: each takes its steps one after another, several at the same time. */
   readonly connection: number;
   /** Which paste, from 0; the first `create` makes it, others of the same number do nothing. */
   readonly paste: number;
   /** Of the content that it brings. */
   readonly bytes: number;
-  /** Of `create`: read only once. */
+  /** Of `create`: whether the paste is read only once. */
   readonly burn: boolean;
   /** Of `create`. */
   readonly ttlSeconds?: number | undefined;
@@ -33,13 +33,13 @@ export interface Site {
 const PASTES = 4;
 const LARGE_BYTES = 200_000;
 
-/** Of a kill: within the first the request is mostly under way, within the second it was mostly answered just before. */
+/** A kill within 3 ms mostly comes while the request is under way, one within 12 ms mostly just after its answer. */
 const KILL_WITHIN_MS = [3, 12];
 
-/** Each needs another kill. */
+/** A creation is repeated only when another kill has cut it off. */
 const MORE_CREATIONS = 10;
 
-/** A history of so many steps, each of which asks for something: of a paste that was made, and may be gone again. */
+/** A history of `length` steps. Each makes a paste or asks for one that was made, which may be gone again. */
 export function randomHistory(random: Seeded, length: number, connections = 1): readonly Step[] {
   const actions: readonly Action[] = ['create', 'read', 'look', 'update', 'update', 'delete'];
   const burning: boolean[] = [];
@@ -62,9 +62,9 @@ export function randomHistory(random: Seeded, length: number, connections = 1): 
 }
 
 /**
- * Carries a history out on an empty site; what is wrong first, in words, or undefined. A step waits for those that it
- * must not overtake, and for no others: its own connection's, a kill, the creation of its paste, and, when it changes
- * the paste, other changes of it (the model wants them one after another).
+ * Carries a history out on an empty site; resolves with the first thing that is wrong, in words, or undefined. A step
+ * waits only for steps that it must not overtake: those of its connection, a kill, the creation of its paste, and,
+ * when it changes the paste, other changes of it (the model wants them one after another).
  */
 export async function replay(history: readonly Step[], site: Site, label: string): Promise<string | undefined> {
   const models = new Map<number, PasteModel>();
@@ -108,7 +108,7 @@ async function take(
   const { action, connection, paste, burn, killAfterMs } = step;
   const known = models.get(paste);
   const isUsable = (known === undefined) === (action === 'create') && !(known?.burn === true && action === 'update');
-  // The kill is a step of the history by itself, whether or not there is something to ask meanwhile.
+  // The kill belongs to the history, even when there is nothing to ask meanwhile.
   if (!isUsable) return killAfterMs === undefined ? undefined : void (await site.restart());
   const model = known ?? createPasteModel(`${label}p${paste}`, { burn });
   const asker = { ask: (request: Ask) => site.ask(request, connection) };
@@ -118,7 +118,7 @@ async function take(
     await site.restart();
   }
   let { wrong } = await done;
-  // Of one whose creation was not answered, nobody knows the id, and what follows needs one.
+  // Later steps need the id of the paste, which is unknown while its creation was not answered.
   const isCutOff = (): boolean => action === 'create' && model.id() === undefined && wrong === undefined;
   for (let left = MORE_CREATIONS; isCutOff() && left > 0; left -= 1) {
     ({ wrong } = await carryOut(asker, model, action, step));

@@ -1,5 +1,5 @@
-// The database as it is on the disk, beside a running service or as a kill would have left it: what of it must hold
-// whatever was asked. It goes round the service on purpose.
+// The database as it is on the disk, beside a running service or as a kill would have left it, and what must hold in it
+// whatever was asked. It bypasses the service on purpose.
 
 import { copyFileSync, existsSync, mkdirSync, rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -7,7 +7,7 @@ import { DatabaseSync } from 'node:sqlite';
 import type { Service } from './service.ts';
 
 export interface Inspection {
-  /** What is wrong in itself. */
+  /** What is wrong whatever was asked. */
   readonly faults: readonly string[];
   /** By id. */
   readonly pastes: ReadonlyMap<string, StoredPaste>;
@@ -21,7 +21,7 @@ export interface Inspection {
 export interface StoredCertificate {
   readonly fingerprint: string;
   readonly isRevoked: boolean;
-  /** Renewed, and not presented yet. */
+  /** It came from a renewal, and was not presented yet. */
   readonly isUnused: boolean;
 }
 
@@ -31,7 +31,7 @@ export interface StoredPaste {
   readonly content: Uint8Array;
 }
 
-/** How many rows there must be none of; each finds what a torn transaction would leave. */
+/** Each counts rows of which there must be none: those that a torn transaction would leave. */
 const IMPOSSIBLE: Readonly<Record<string, string>> = {
   'chunks of no content': `SELECT count(*) AS n FROM chunks WHERE content_id NOT IN (
     SELECT content_id FROM pastes WHERE content_id IS NOT NULL UNION ALL SELECT content_id FROM orphans)`,

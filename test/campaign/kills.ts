@@ -1,5 +1,5 @@
-// The frame of rows that kill the service at random under load, again and again on the same database, and hold what is
-// there after each start to what was acknowledged.
+// The frame of rows that kill the service at random under load, again and again on the same database, and check what is
+// there after each start against what was acknowledged.
 
 import { setTimeout as pause } from 'node:timers/promises';
 import type { Unit } from './row.ts';
@@ -7,7 +7,7 @@ import type { Service } from './service.ts';
 
 export interface Killing {
   readonly kills: number;
-  /** A round is killed within that time after so many acknowledgements, so that a slow machine has some too. */
+  /** The kill comes this long after `fewestAcknowledged` acknowledgements at most, so that a slow machine has some. */
   readonly longestLifeMs: number;
   readonly fewestAcknowledged: number;
   /** All that was asked of the database. */
@@ -31,7 +31,7 @@ export async function killUnderLoad(unit: Unit, killing: Killing): Promise<void>
     unit.most('readyMs', service.readyMs());
     if (round === 0) await killing.begin(service);
     else await killing.examine(service);
-    // The last start is there to be looked at.
+    // After the last start there is only an examination.
     if (round < kills) await workAndKill(unit, service, round, killing);
   }
   unit.count('acknowledged', world.acknowledged);
@@ -44,7 +44,7 @@ async function workAndKill(unit: Unit, service: Service, round: number, killing:
   const living = acknowledgedMore(unit, world, fewestAcknowledged, () => isOver)
     .then(() => pause(unit.random.below(longestLifeMs)));
   await Promise.race([living, working]);
-  // Whoever asks goes on until it is over, unless the service has gone.
+  // The load goes on until `isOver`, unless the service is gone.
   if (isOver) unit.lose('nobody was answered any more before the kill', service.output().slice(-2000));
   isOver = true;
   await service.kill();
@@ -52,7 +52,7 @@ async function workAndKill(unit: Unit, service: Service, round: number, killing:
   unit.count('kills');
 }
 
-/** Whatever has failed, by then there are acknowledgements again. */
+/** Whatever has failed, there must be acknowledgements again by then. */
 const PATIENCE_MS = 60_000;
 
 export async function acknowledgedMore(

@@ -11,7 +11,7 @@ export interface TransferOptions {
   readonly bytes: number;
   /** Of the content that is read. */
   readonly path: string;
-  /** Connections take these in turn: no address may have all of them. */
+  /** Connections take these in turn, because no address may have all of the connections. */
   readonly addresses: readonly string[];
 }
 
@@ -22,7 +22,7 @@ export interface Transferred {
 
 const PIECE = Buffer.alloc(64 * 1024, 'a line of a paste that is as long as lines of pastes are mostly\n');
 
-/** Uploads end by themselves; readers stall until it is over, each anew when it was ended. */
+/** Uploads end by themselves; readers stall until `over`, and connect again when they are ended. */
 async function transfer(options: TransferOptions, over: Promise<void>): Promise<Transferred> {
   const outcomes: Record<string, number> = {};
   const note = (outcome: string): void => {
@@ -35,7 +35,7 @@ async function transfer(options: TransferOptions, over: Promise<void>): Promise<
   return { outcomes };
 }
 
-/** Its status, or what happened instead. Each content is another. */
+/** Resolves with the status, or with what happened instead. Each upload has a content of its own. */
 function upload({ port, bytes, addresses }: TransferOptions, index: number): Promise<string> {
   const socket = connect({ port, host: '127.0.0.1', localAddress: addresses[index % addresses.length]! });
   socket.write(`POST / HTTP/1.1\r\nHost: paste.example\r\nContent-Length: ${bytes}\r\n\r\n`);
@@ -73,9 +73,9 @@ async function stall(
     const socket = connect({ port, host: '127.0.0.1', localAddress: addresses[index % addresses.length]! });
     open.add(socket);
     socket.write(`GET ${path} HTTP/1.1\r\nHost: paste.example\r\n\r\n`);
-    // Empty lines between requests say nothing (RFC 9112 section 2.2), but to a connection that is gone.
+    // Empty lines between requests mean nothing (RFC 9112 section 2.2), but a write shows that a connection is gone.
     const looking = setInterval(() => socket.write('\r\n'), 1000);
-    // Whoever has not begun to get it does not hold any of it up.
+    // A reader stalls only after its first bytes: before that it would hold nothing up.
     socket.once('data', (begun) => {
       note(begun.toString('latin1', 9, 12));
       socket.pause();

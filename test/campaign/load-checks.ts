@@ -1,4 +1,4 @@
-// What was acknowledged under load, held to what is there after a kill: in the database, and to whoever asks.
+// Checks what is there after a kill, in the database and in answers, against what was acknowledged under load.
 
 import { carryOut } from './actions.ts';
 import { createClient } from './client.ts';
@@ -10,10 +10,10 @@ import type { Service } from './service.ts';
 
 const LOOKERS = 24;
 
-/** Pastes that are gone, and stay among those that are looked at after every kill. */
+/** How many pastes that are gone stay among those that are looked at after every kill. */
 const GONE_KEPT = 24;
 
-/** Looking for what is gone takes as long as a password check: over many connections at once. */
+/** Over many connections at once, because looking for what is gone takes as long as a password check. */
 export async function lookAtAll(unit: Unit, world: World, services: readonly Service[]): Promise<void> {
   const rest = [...world.pastes];
   const lookers = Array.from({ length: LOOKERS }, async (_, looker) => {
@@ -32,8 +32,8 @@ export async function lookAtAll(unit: Unit, world: World, services: readonly Ser
 }
 
 /**
- * Nothing is under way: what a restart has settled is no longer open, unless it may be carried out late. What is stored
- * under an id that nobody was told was asked for, and is known from then on.
+ * Nothing is under way, so a restart has settled what was open, unless that may be carried out late. A paste that is
+ * stored under an id that nobody was told must have been asked for, and is known from now on.
  */
 export function compareStored(unit: Unit, world: World, { pastes }: Inspection): void {
   const unknown = new Map(pastes);
@@ -83,16 +83,16 @@ export function compareCertificates(unit: Unit, world: World, { certificates }: 
   if (extra > world.unansweredCertificates) unit.lose(`after a kill ${extra} certificates are there unasked for`);
 }
 
-/** For whoever asks later of which moment a database is, too. */
+/** Also notes when, for later questions about the moment of which a database is. */
 export function settleCertificate(known: KnownCertificate, isRevoked: boolean): void {
   known.state = isRevoked ? 'revoked' : 'valid';
   if (!isRevoked) delete known.revoked;
   else if (known.revoked?.toMs === Infinity) known.revoked = { ...known.revoked, toMs: Date.now() };
 }
 
-/** Of what is gone, only some is asked for again: an answer that there is nothing takes long. */
+/** Of what is gone, only some is asked for again, because an answer that there is nothing takes long. */
 export function forgetSome(unit: Unit, world: World): void {
-  // Each is asked once: one that expires meanwhile would be in neither.
+  // Asks `isGone` once for each: with two calls, a paste that expires in between would be in neither group.
   const { gone = [], kept = [] } = Object.groupBy(world.pastes, (known) => (isGone(known) ? 'gone' : 'kept'));
   while (gone.length > GONE_KEPT) world.forgotten.push(...gone.splice(unit.random.below(gone.length), 1));
   world.pastes.splice(0, Infinity, ...kept, ...gone);

@@ -4,7 +4,7 @@
 import type { Step } from './history.ts';
 import type { Entry, KnownPaste } from './load.ts';
 
-/** What was answered before the kill is to be answered again. */
+/** Enough for what was answered before the kill to be answered again. */
 const KILL_AFTER_MS = 50;
 
 /** Of these pastes alone. What was only looked at after a kill is left out: a history ends with a look at all. */
@@ -29,7 +29,7 @@ export function historyOf(pastes: readonly Pick<KnownPaste, 'model' | 'history'>
   });
 }
 
-/** Those of one millisecond stay as they were: of one paste in the order of their answers. */
+/** Entries of one millisecond keep their order: those of one paste are in the order of their answers. */
 function inOrder(one: Entry, other: Entry): number {
   return one.round - other.round || one.attempt.startMs - other.attempt.startMs;
 }

@@ -1,6 +1,6 @@
 // Many connections at once that create, read, update, delete and burn pastes and issue and revoke certificates, until
-// the service is gone, with everything held to the model. Each paste is changed by one connection at a time and read by
-// all, so what is possible is known exactly; two changes at once are the rows of races.
+// the service is gone. Every answer is checked against the model. One connection at a time changes a paste, and all
+// read it, so its possible states are known exactly; the rows of races try two changes at once.
 
 import { setTimeout as pause } from 'node:timers/promises';
 import { carryOut } from './actions.ts';
@@ -8,15 +8,15 @@ import { createClient, type Answer, type Ask, type Client } from './client.ts';
 import { createPasteModel, type Action, type Attempt, type PasteModel, type Seen } from './model.ts';
 import type { Unit } from './row.ts';
 
-/** One thing that was done to a paste, as it is written down for whoever looks for a failure. */
+/** One action on a paste, written down to help find the cause of a failure. */
 export interface Entry {
-  /** Between the kill of that number and the next; -1 when it was only looked at. */
+  /** The action came between the kill of that number and the next; -1 for a look at what a kill has left. */
   readonly round: number;
   readonly connection: number;
   readonly action: Action;
   readonly attempt: Attempt;
   readonly seen: Seen;
-  /** When there was an answer, or none any more. */
+  /** When the answer came, or when it was clear that none would come. */
   readonly endMs: number;
   readonly ttlSeconds?: number | undefined;
 }
@@ -32,13 +32,13 @@ export interface KnownCertificate {
   readonly serial: string;
   readonly fingerprint: string;
   readonly issued: Span;
-  /** `asked`: to be revoked, without an answer. */
+  /** `asked`: its revocation was asked for, and no answer came. */
   state: 'valid' | 'asked' | 'revoked';
-  /** The last time that it was asked for. */
+  /** The last time that its revocation was asked for. */
   revoked?: Span;
 }
 
-/** When it was asked for, and answered; Infinity while it is not. */
+/** From the request to its answer; Infinity while there is no answer. */
 export interface Span {
   readonly fromMs: number;
   readonly toMs: number;
@@ -47,24 +47,24 @@ export interface Span {
 /** Everything that was asked of one database. */
 export interface World {
   readonly pastes: KnownPaste[];
-  /** Gone, and not asked for any more; the database must not have them. */
+  /** Pastes that are gone and not asked for any more; the database must not have them. */
   readonly forgotten: KnownPaste[];
-  /** Asked for without an answer: may be there, under an id that nobody knows yet. */
+  /** Creations without an answer: the paste may be there, under an id that is not known yet. */
   readonly unanswered: KnownPaste[];
   readonly certificates: KnownCertificate[];
   unansweredCertificates: number;
-  /** Changes alone: whatever is read is there to hold them to. */
+  /** Counts changes only; reads are there to check the changes. */
   acknowledged: number;
-  /** Whether what was never answered may be carried out later than it is looked for, as in a cluster. */
+  /** Whether a request that was never answered may still be carried out after a look, as in a cluster. */
   readonly isLate: boolean;
   /**
-   * In a cluster of which a node may be full, 507 says no more than 503: others may have had room. For so long another
-   * host may lose what it changes of the same, so nobody does. Undefined where 507 says that nothing was done.
+   * In a cluster where a node may be full, 507 says no more than 503: others may have had room. For this long another
+   * host may lose a change of the same paste, so none is made. Undefined where 507 means that nothing was done.
    */
   readonly unsettledMs: number | undefined;
-  /** How often that was the answer. */
+  /** How often 507 was the answer. */
   refused: number;
-  /** The first of which something was wrong. */
+  /** The first paste with which something was wrong. */
   suspect: KnownPaste | undefined;
 }
 
@@ -85,7 +85,7 @@ export function newWorld({ isLate = false, unsettledMs }: { isLate?: boolean; un
 const LARGEST_SMALL_BYTES = 4000;
 const LARGEST_BYTES = 700_000;
 
-/** How many pastes are kept before removing them is preferred. */
+/** While there are fewer pastes than this, half of the removals are skipped. */
 const ENOUGH_PASTES = 150;
 
 /** What a connection does next, by weight. */
@@ -100,7 +100,7 @@ interface Working {
   readonly round: number;
   readonly connections: number;
   readonly isOver: () => boolean;
-  /** Takes 503 for no answer, and goes on after one: in a cluster it may come before what was asked is given up. */
+  /** Takes 503 for no answer and goes on after it: a cluster may answer 503 before it gives the request up. */
   readonly isPatient?: boolean;
 }
 
@@ -130,7 +130,7 @@ export async function storeOne(unit: Unit, world: World, port: number, round: nu
   }
 }
 
-/** Of what was not answered, some is looked for among all that is stored: there may be thousands in a second. */
+/** Without this pause thousands of requests a second may get no answer, and some are looked for in what is stored. */
 const PATIENT_MS = 20;
 
 function patientClient(unit: Unit, world: World, port: number): Client {
@@ -141,7 +141,7 @@ function patientClient(unit: Unit, world: World, port: number): Client {
     if (answer?.status === 507 && unsettledMs !== undefined) {
       unit.count('refused with 507');
       world.refused += 1;
-      // Whoever asks has the paste to himself until then.
+      // The asking connection has taken the paste, so no other changes it until then.
       return pause(unsettledMs, undefined);
     }
     return answer?.status === 503 ? undefined : answer;
@@ -162,7 +162,7 @@ async function doOne(unit: Unit, world: World, worker: Worker): Promise<boolean>
     case 'revoke':
       return revoke(unit, world, worker.client);
     case 'readAny': {
-      // An answer that there is nothing takes as long as a password check, and would be most of the time.
+      // An answer that there is nothing takes as long as a password check; many would take up most of the time.
       const isWanted = random.oneIn(50) ? isGone : isNotGone;
       const others = world.pastes.filter((known) => !known.model.burn && isWanted(known));
       return others.length === 0 || act(unit, world, worker, random.pick(others), random.pick(['read', 'look']));
@@ -262,7 +262,7 @@ async function obtain(unit: Unit, world: World, client: Client, how: 'issue' | '
     const { serial, fingerprint_sha1: fingerprint } = JSON.parse(String(answer.body)) as Record<string, string>;
     world.certificates.push({ serial: serial ?? '', fingerprint: fingerprint ?? '', issued, state: 'valid' });
   } else {
-    // The bundle has the serial, and nobody here reads it.
+    // Only the bundle has the serial, and the load does not read it.
     const fingerprint = answer.headers['x-fingerprint-sha1'] ?? '';
     world.certificates.push({ serial: '', fingerprint, issued, state: 'valid' });
   }
@@ -271,7 +271,7 @@ async function obtain(unit: Unit, world: World, client: Client, how: 'issue' | '
   return true;
 }
 
-/** The first certificate is the admin's, and stays. */
+/** The first certificate is the admin's, and is never revoked. */
 async function revoke(unit: Unit, world: World, client: Client): Promise<boolean> {
   const valid = world.certificates.slice(1).filter(({ state, serial }) => state === 'valid' && serial !== '');
   if (valid.length === 0) return true;

@@ -1,12 +1,12 @@
-// What a paste may be, given everything that was asked and answered about it. An operation that was acknowledged has
-// happened, one that was refused has not, one without an answer may have or not: so a paste has a set of states that
-// are possible, and whatever is seen must be in it. What is seen settles which it is: what was cut off does not happen
-// later. Who asks is load.ts and history.ts; this file does no I/O.
+// Which states a paste may be in, given everything that was asked and answered about it. An operation that was
+// acknowledged has happened, one that was refused has not, and one without an answer may or may not have. So a paste
+// has a set of possible states, and what is seen must be one of them. What is seen also settles which one, because what
+// was cut off does not happen later. The requests come from load.ts and history.ts; this file does no I/O.
 
-/** The number of its content, from 1, or that it is not there. */
+/** The number of the content that the paste has, from 1, or that there is no paste. */
 export type State = number | 'gone';
 
-/** `read` gives the content, and burns a paste that is made so; `look` gives the metadata. */
+/** `read` gives the content, and burns a burn paste; `look` gives the metadata. */
 export type Action = 'create' | 'read' | 'look' | 'update' | 'delete';
 
 /** What a create or an update brings. */
@@ -37,35 +37,35 @@ export interface Attempt {
 export interface PasteModel {
   readonly label: string;
   readonly burn: boolean;
-  /** Once its creation was acknowledged. */
+  /** Undefined until its creation was acknowledged. */
   id(): string | undefined;
-  /** Bytes of that content. */
+  /** The size of that content. */
   bytesOf(version: number): number;
   possible(): readonly State[];
   /** Whether its time to live was over at that moment. */
   hasExpiredAt(unixMs: number): boolean;
-  /** An action that changes something must not meet another such one on the same paste; others may. */
+  /** Two actions that change the same paste must not overlap; other actions may. */
   begin(action: Action, unixMs: number, bytes?: number): Attempt;
   /** What must hold and does not, in words; undefined when all is well. */
   end(attempt: Attempt, seen: Seen, unixMs: number): string | undefined;
-  /** It was found so in the database, after a restart or in a backup that was restored; nothing is under way. */
+  /** The paste was found so in the database, after a restart or in a restored backup; nothing may be under way. */
   settle(state: State): void;
 }
 
 interface Watched extends Attempt {
-  /** The states that were possible at any moment since the beginning. */
+  /** The states that were possible at any moment since the action began. */
   readonly seenPossible: Set<State>;
-  /** Those before it began. */
+  /** The states that were possible before it began. */
   readonly before: readonly State[];
-  /** Whether no change was under way at any moment since the beginning. */
+  /** Whether no other change was under way at any moment since it began. */
   isUndisturbed: boolean;
 }
 
 export interface ModelOptions {
   readonly burn?: boolean;
-  /** Whether 5xx is an answer to live with, as on a disk that fails. */
+  /** Whether 5xx is an acceptable answer, as on a disk that fails. */
   readonly refusable?: boolean;
-  /** Whether what was never answered may still be carried out after something was seen, as in a cluster. */
+  /** Whether a request that was never answered may still be carried out after a look, as in a cluster. */
   readonly isLate?: boolean;
 }
 
@@ -131,7 +131,7 @@ export function createPasteModel(label: string, options: ModelOptions = {}): Pas
     if (!known.has('gone') && !hasExpiredAt(unixMs)) {
       return `${label} is lost: ${watched.action} found nothing, and ${list(known)} was possible`;
     }
-    // One that expired is there until cleanup comes by.
+    // The database has an expired paste until cleanup removes it.
     if (hasExpiredAt(unixMs)) return undefined;
     if (watched.changes) allow(['gone']);
     narrow(watched, (state) => state === 'gone');
@@ -183,22 +183,22 @@ function list(states: Iterable<State>): string {
   return [...states].join(' or ');
 }
 
-/** Content that says whose it is and which, all through, so that nothing can be taken for it. Text. */
+/** Text that repeats the label of its paste, its version and its size, so that nothing else can be mistaken for it. */
 export function contentOf(label: string, version: number, bytes: number): Buffer {
   return Buffer.alloc(bytes, `${label}.${version}.${bytes};`);
 }
 
-/** As what it was found in a database; undefined when it is nothing that was ever asked for. */
+/** The state in which the paste was found in a database; undefined when that content was never asked for. */
 export function stateOf(
   model: Pick<PasteModel, 'label' | 'bytesOf'>, stored: { readonly content: Uint8Array } | undefined,
 ): State | undefined {
   return stored === undefined ? 'gone' : versionOf(model, stored.content);
 }
 
-/** Which content of that paste it is; undefined when it is none of them, not even by a byte. */
+/** Which content of that paste this is; undefined when it differs from each of them, even by a byte. */
 export function versionOf(model: Pick<PasteModel, 'label' | 'bytesOf'>, content: Uint8Array): number | undefined {
   const begins = Buffer.from(content.subarray(0, 100)).toString('latin1');
-  // To make the content of each that it could be takes long.
+  // Making the content of every candidate would take long.
   if (!begins.startsWith(`${model.label}.`.slice(0, begins.length))) return undefined;
   const [, version = '0'] = begins.split('.');
   const known = contentOf(model.label, Number(version), model.bytesOf(Number(version)));

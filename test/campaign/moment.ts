@@ -1,5 +1,5 @@
-// Of which moment a restored database is. It must be of one: a paste as it was then beside another as it was later is a
-// database that never was. What was asked and answered says when each may have been as it is found. No I/O here.
+// Finds the moment of which a restored database is. It must be one: a paste as it was then beside another as it was
+// later is a state that never existed. What was asked and answered says when each may have been as found. No I/O here.
 
 import type { Entry, KnownCertificate, KnownPaste, Span } from './load.ts';
 import { isChange, type State } from './model.ts';
@@ -7,7 +7,7 @@ import { isChange, type State } from './model.ts';
 /** Where the history of a paste begins for this purpose: with the last start, or with its creation. */
 export interface Beginning {
   readonly state: State;
-  /** How many of its entries are from before. */
+  /** How many entries of its history are from before. */
   readonly entries: number;
 }
 
@@ -18,7 +18,7 @@ export function spansOfPaste(
   begun: Beginning = { state: 'gone', entries: 0 },
 ): Span[] {
   const changes = history.slice(begun.entries).filter((entry) => mayHaveChanged(entry, model.burn));
-  // What was asked and never answered has replaced nothing for certain.
+  // A request that was never answered may have replaced nothing.
   const replacedMs = (index: number): number => {
     return changes.slice(index).find(({ seen }) => seen.kind === 'done')?.endMs ?? Infinity;
   };
@@ -38,13 +38,13 @@ function stateAfter({ action, attempt }: Entry): State {
   return action === 'create' || action === 'update' ? attempt.version : 'gone';
 }
 
-/** From then on it may have been removed. */
+/** From this moment on the paste may have been removed. */
 function expiryMs(history: readonly Entry[]): number {
   const created = history.find(({ action, seen }) => action === 'create' && seen.kind === 'done')?.seen;
   return created?.kind === 'done' ? (created.expiresAt ?? Infinity) * 1000 : Infinity;
 }
 
-/** When the certificate may have been as it is found; undefined: not at all. */
+/** When the certificate may have been as it is found; `found` is undefined when the database does not have it. */
 export function spansOfCertificate(
   { issued, revoked }: Pick<KnownCertificate, 'issued' | 'revoked'>, found: { readonly isRevoked: boolean } | undefined,
 ): Span[] {
@@ -53,14 +53,14 @@ export function spansOfCertificate(
   return revoked === undefined ? [] : [{ fromMs: revoked.fromMs, toMs: Infinity }];
 }
 
-/** The latest moment within `bounds` of which the most are; and those that are not. */
+/** The latest moment within `bounds` that fits the most things, and the things that it does not fit. */
 export function latestMoment<Thing>(
   spans: ReadonlyMap<Thing, readonly Span[]>, bounds: Span,
 ): { readonly atMs: number; readonly others: readonly Thing[] } {
   const within = new Map([...spans].map(([thing, some]) => [thing, joined(some, bounds)]));
   const ends = [...within.values()].flat()
     .flatMap(({ fromMs, toMs }) => [{ ms: fromMs, by: 1 }, { ms: toMs, by: -1 }])
-    // A span has both its ends.
+    // A span includes both its ends, so beginnings come first.
     .sort((one, other) => one.ms - other.ms || other.by - one.by);
   const best = { count: 0, atMs: bounds.fromMs };
   let count = 0;
@@ -74,7 +74,7 @@ export function latestMoment<Thing>(
   return { atMs: best.atMs, others: [...within].filter(isOther).map(([thing]) => thing) };
 }
 
-/** In their order and apart. A moment of a clock of milliseconds lasts one. */
+/** In their order, and merged where they touch. A moment of a clock of milliseconds lasts one millisecond. */
 function joined(spans: readonly Span[], bounds: Span): Span[] {
   const apart: Span[] = [];
   for (const span of spans.toSorted((one, other) => one.fromMs - other.fromMs)) {

@@ -4,7 +4,7 @@ import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, mkdtempSync, rmSync, statfsSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 
-/** Why there can be none; undefined where there can. */
+/** Why there can be no small disks here; undefined where there can. */
 export function mountObstacle(): string | undefined {
   const mayMount = process.platform === 'linux' && process.getuid?.() === 0;
   return mayMount ? undefined : 'only root may mount a small disk, and on Linux';
@@ -26,7 +26,7 @@ export async function onDisk(folder: string, mebibytes: number, use: (disk: stri
   }
 }
 
-/** A disk with all that the folder has, and as little room beside it. */
+/** Puts a disk in the place of the folder, with all that it has and with no more room than `room` beside it. */
 export function mountFilled(folder: string, room: { readonly pages?: number; readonly files?: number }): void {
   const copy = mkdtempSync(join(dirname(folder), 'copy-'));
   cpSync(folder, copy, { recursive: true });
@@ -34,7 +34,7 @@ export function mountFilled(folder: string, room: { readonly pages?: number; rea
   cpSync(copy, folder, { recursive: true });
   rmSync(copy, { recursive: true });
   const { blocks, bfree, bsize, files, ffree } = statfsSync(folder);
-  // No size at all would be one without bounds.
+  // At least 1, because a size of 0 would mean no bound.
   const options = [
     ...(room.pages === undefined ? [] : [`size=${Math.max(1, (blocks - bfree) * bsize + room.pages * 4096)}`]),
     ...(room.files === undefined ? [] : [`nr_inodes=${files - ffree + room.files}`]),

@@ -38,7 +38,7 @@ const TRAILERS_REFUSED = [
   'X-A\0: a',
 ];
 
-/** Of no effect: what a request is has been decided by then (RFC 9110 section 6.5.1). */
+/** Without effect, because what the request is has been decided before them (RFC 9110 section 6.5.1). */
 const TRAILERS_SERVED = [
   'X-A: a', 'Host: elsewhere.example', 'Authorization: x', `X-SSL-Client-SHA1: ${'a'.repeat(40)}`,
   'X-Proxy-Secret: x', 'X-Burn-After-Read: 1',

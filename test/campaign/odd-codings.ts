@@ -37,7 +37,7 @@ const WRITTEN = [
   '\xa0Transfer-Encoding: chunked', 'Transfer-Encoding\xa0: chunked', ': a\r\nTransfer-Encoding: chunked',
 ];
 
-/** Names that some programs take for the same; to this service they say nothing, and the length counts. */
+/** Names that some programs take for the same field; this service ignores them, and the length counts. */
 const OTHER_NAMES = [
   'Transfer_Encoding', 'TransferEncoding', 'Transfer-Encodin\x67g', 'X-Transfer-Encoding', 'TE', 'Transfer.Encoding',
 ];
@@ -88,7 +88,7 @@ export const ODD_CODINGS: readonly OddRequest[] = [
   refused('chunked and a length in HTTP/1.0', asking('POST / HTTP/1.0', lengthOf(BODY), CHUNKED) + BODY),
   served('CHUNKED', posting('TRANSFER-ENCODING: CHUNKED') + chunk(HIDDEN), 201),
   refused('two colons', posting('Transfer-Encoding:: chunked') + BODY, 501),
-  // The parser takes only spaces for nothing, although a tab is (RFC 9110 section 5.6.3).
+  // The parser skips only spaces around a value, although tabs may be there too (RFC 9110 section 5.6.3).
   {
     ...served('chunked with tabs about it', posting('Transfer-Encoding: \tchunked\t') + chunk(HIDDEN), 201, 501),
     then: 'either',

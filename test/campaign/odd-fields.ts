@@ -1,5 +1,5 @@
 // Odd header fields (RFC 9112 section 5, RFC 9110 sections 5, 7 and 10): how they are written, Host, Expect, Connection
-// and Upgrade, and what other programs take orders from. Those that say how long a body is are odd-lengths.ts and
+// and Upgrade, and fields that other programs obey. The fields that say how long a body is are in odd-lengths.ts and
 // odd-codings.ts.
 
 import {
@@ -40,7 +40,7 @@ const HOSTS_WRITTEN: readonly (readonly [name: string, line: string])[] = [
   ['a NUL in the host', 'Host: paste.example\0.elsewhere'],
 ];
 
-/** No name or address with a port that there can be. */
+/** None can be the name or the address of a host, with or without a port. */
 const NO_HOSTS = [
   'paste.example/x', 'a b', 'a,b', 'a@b', '<script>', '"paste.example"', '[::1', 'paste.example:0',
   'paste.example:99999',
@@ -130,7 +130,7 @@ export const ODD_FIELDS: readonly OddRequest[] = [
   refused('a value of 17 000 bytes', get(`X-A: ${'a'.repeat(17_000)}`), 431),
   refused('a name of 17 000 bytes', get(`${'a'.repeat(17_000)}: a`), 431),
   refused('a value of 200 000 bytes', get(`X-A: ${'a'.repeat(200_000)}`), 431),
-  // Beside Host, the id of the request and what proxies add.
+  // Host, the id of the request and what proxies add come on top of these.
   served('99 fields more', get(...manyLines(99)), 200),
   refused('114 fields more', get(...manyLines(114)), 431),
   refused('1 500 fields', get(...manyLines(1500)), 431),

@@ -2,7 +2,7 @@
 
 import { HIDDEN, SITE_HOST, asking, posting, refused, served, servedEarly, type OddRequest } from './odd-request.ts';
 
-/** What a reader that takes the length otherwise would read as the rest. */
+/** A reader that understands the length in another way would read a request in the rest. */
 const BODY = `hello${HIDDEN}`;
 
 const REFUSED = [

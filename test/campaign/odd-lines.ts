@@ -67,7 +67,7 @@ export const ODD_LINES: readonly OddRequest[] = [
   ...NO_HTTP.map(([name, bytes]) => refused(name, bytes)),
   ...LINES.map(([name, line]) => refused(name, asking(line))),
   ...VERSIONS.map((version) => refused(`version ${version}`, asking(`GET /health ${version}`))),
-  // node's parser knows its protocol, and takes it for HTTP/1.0; that of a line in pieces nobody sees.
+  // node's parser takes ICE for HTTP/1.0. The service refuses ICE, but misses it in a line that comes in pieces.
   refused('an Icecast client', 'SOURCE / ICE/1.0\r\n\r\n', 405, 400),
   refused('HTTP/0.9 without a version', 'GET /health\r\n\r\n'),
   refused('HTTP/0.9 and a hidden request', `GET /health\r\n${HIDDEN}`),

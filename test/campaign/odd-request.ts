@@ -1,16 +1,16 @@
-// What an odd request is, and what the tables of them are written with: one that is malformed, or that two programs
-// could read differently (RFC 9112 section 11.2). The tables are odd-lines.ts, odd-targets.ts, odd-fields.ts,
-// odd-lengths.ts, odd-codings.ts and odd-chunks.ts; who sends them is odd-requests.ts.
+// An odd request is malformed, or two programs could read it differently (RFC 9112 section 11.2). This file has what
+// the tables of odd requests are written with. The tables are odd-lines.ts, odd-targets.ts, odd-fields.ts,
+// odd-lengths.ts, odd-codings.ts and odd-chunks.ts; odd-requests.ts sends them.
 
 import { head } from '../support/raw-http.ts';
 
 export interface OddRequest {
   readonly name: string;
-  /** One character a byte, with OUTER and INNER where the ids of requests stand. */
+  /** One character for each byte, with OUTER and INNER where the ids of requests stand. */
   readonly bytes: string;
   /** What each answer may be: one answer for each request that RFC 9112 sees in the bytes. */
   readonly answers: readonly Statuses[];
-  /** Of the connection. `ends` wherever one cannot tell where the request does; `either`: after any of the answers. */
+  /** Of the connection. `ends` where one cannot tell where the request ends; `either`: it may end after any answer. */
   readonly then: 'ends' | 'goesOn' | 'either';
   /** Of the first request, where that matters to its answer. */
   readonly method: string;
@@ -18,7 +18,7 @@ export interface OddRequest {
 
 export type Statuses = readonly number[];
 
-/** The ids of the request, of the one hidden in it, and of one sent after it. Each is replaced by one of its length. */
+/** Ids of the request, of the one hidden in it, and of one sent after it. Another id of that length replaces each. */
 export const OUTER = 'outer-@@@@';
 export const INNER = 'inner-@@@@';
 export const AFTER = 'after-@@@@';
@@ -26,7 +26,7 @@ export const AFTER = 'after-@@@@';
 /** As in scripts/deploy. */
 export const SITE_HOST = 'Host: paste.example';
 
-/** The whole of a request that nobody asked: an answer to it is a request smuggled. */
+/** A whole request that nobody made: an answer to it means that a request was smuggled. */
 export const HIDDEN = head('GET /health HTTP/1.1', SITE_HOST, `X-Request-ID: ${INNER}`);
 
 export const CHUNKED = 'Transfer-Encoding: chunked';
@@ -57,7 +57,7 @@ export function served(name: string, bytes: string, ...statuses: number[]): OddR
   return { name, bytes, answers: [statuses], then: 'goesOn', method: bytes.slice(0, bytes.indexOf(' ')) };
 }
 
-/** The same of an answer that may come before the end of the body, and then ends the connection. */
+/** Like `served`, but the answer may come before the end of the body, and then ends the connection. */
 export function servedEarly(name: string, bytes: string, ...statuses: number[]): OddRequest {
   return { ...served(name, bytes, ...statuses), then: 'either' };
 }

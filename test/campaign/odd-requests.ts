@@ -1,5 +1,5 @@
-// Every odd request, sent and judged: directly by what the tables say to the letter, and through a proxy, which may
-// refuse or repair it first, by what must not be whoever reads it: an answer to a request that nobody made.
+// Sends every odd request and judges what comes of it. Sent directly, it must get to the letter what the tables say.
+// Through a proxy, which may refuse or repair it first, no request that nobody made may be answered.
 
 import { head, type RawAnswer } from '../support/raw-http.ts';
 import type { Seeded } from '../support/seeded.ts';
@@ -17,7 +17,7 @@ export const ODD_REQUESTS: readonly OddRequest[] = [
   ...ODD_LINES, ...ODD_TARGETS, ...ODD_FIELDS, ...ODD_LENGTHS, ...ODD_CODINGS, ...ODD_CHUNKS,
 ];
 
-/** What came of one of them. */
+/** What came of one odd request. */
 export interface Outcome {
   /** Request ids of the answers, in order. */
   readonly answered: readonly string[];
@@ -25,18 +25,18 @@ export interface Outcome {
   readonly faults: readonly string[];
 }
 
-/** Asked after each on the same connection, and to be served only where the table says so. */
+/** Sent after each odd request on the same connection; it may be served only where the table says so. */
 const CANARY = head('GET /health HTTP/1.1', SITE_HOST, `X-Request-ID: ${AFTER}`, 'Connection: close');
 
 const PATIENCE_MS = 15_000;
 
-/** A proxy waits much longer for the rest of what it takes for half a request. */
+/** Short, because a proxy waits much longer for the rest of what it takes for half a request. */
 const PROXY_PATIENCE_MS = 1500;
 
 /** Of a proxy by itself: what it refuses, cannot read, will not read, or got no answer to. */
 const PROXY_REFUSALS = [400, 403, 404, 405, 408, 411, 413, 414, 417, 421, 422, 431, 494, 501, 502, 505];
 
-/** `tag` is four characters, and makes the ids of this request its own. */
+/** `tag` has four characters, and makes the ids of this request unique. */
 export function bytesOf(odd: OddRequest, tag: string): Buffer {
   return Buffer.from((odd.bytes + CANARY).replaceAll('@@@@', tag), 'latin1');
 }
@@ -86,7 +86,7 @@ function countFaults({ answers: expected, then }: OddRequest, answers: readonly 
   return faults;
 }
 
-/** Repairs that a proxy may make are its matter: a request answered that nobody made is not. */
+/** A proxy may repair a request as it likes, but no request that nobody made may be answered. */
 export async function askThroughProxy(odd: OddRequest, { port, tag, cutBy }: Sending): Promise<Outcome> {
   const { received, end } = await exchange({ port, bytes: bytesOf(odd, tag), cutBy, patienceMs: PROXY_PATIENCE_MS });
   const parts = received.toString('latin1').split(/(?=HTTP\/1\.[01] \d{3} )/);
@@ -95,10 +95,10 @@ export async function askThroughProxy(odd: OddRequest, { port, tag, cutBy }: Sen
   const seen = answers.map((answer) => /^x-request-id: (\S+)/im.exec(answer)?.[1]);
   const { outer, inner, after } = idsOf(tag);
   const faults: string[] = [];
-  // Of a request that is whole for every reader, no silence is right; a proxy may wait for the rest of another.
+  // A request that is whole for every reader must be answered; a proxy may wait for the rest of any other.
   const isSilent = received.length === 0 && end === 'closed';
   if (isSilent || (answers.length === 0 && odd.then === 'goesOn')) faults.push('no answer');
-  // To a proxy that repairs what the service would refuse, the hidden request is the next one, answered in its turn.
+  // When a proxy repairs what the service would refuse, the hidden request is the next one, answered in its turn.
   const next = odd.then === 'ends' ? 2 : 1;
   if (answers.length > odd.answers.length + next) faults.push(`${answers.length} answers`);
   if (seen[0] === inner || seen[0] === after) faults.push('it has no answer of its own');

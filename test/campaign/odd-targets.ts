@@ -33,7 +33,7 @@ const SERVED: readonly (readonly [target: string, ...statuses: number[]])[] = [
   ['ws://paste.example/', 400], ['file:///etc/passwd', 400], ['http://%31/', 400],
 ];
 
-/** Those that node's parser refuses: their framing may be anything. */
+/** Targets that node's parser refuses: the framing of such a request may be anything. */
 const ENDED: readonly (readonly [name: string, target: string])[] = [
   ['a NUL', '/health\0'], ['a control character', '/health\x01'], ['a tab', '/a\tb'], ['DEL', '/a\x7fb'],
   ['a byte above ASCII', '/\xe9'], ['UTF-8', '/\xc3\xa9'], ['a form feed', '/a\x0cb'], ['no slash', 'health'],

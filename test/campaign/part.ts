@@ -1,5 +1,5 @@
-// A part of a row as a process of its own: whoever makes the load must not be whoever measures, and neither the one who
-// judges. A part is a module that calls `runPart`; a row starts it with `startPart`.
+// A part of a row as a process of its own, because the process that makes the load must neither measure nor judge. A
+// part is a module that calls `runPart`; a row starts it with `startPart`.
 
 import { fork, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 export interface Part<Result> {
   /** Tells it to come to its end, and resolves with what it found. Rejects when it has failed. */
   end(): Promise<Result>;
-  /** The same without telling it: it knows when it is through. */
+  /** The same, for a part that ends by itself. */
   readonly result: Promise<Result>;
 }
 
@@ -27,7 +27,7 @@ export async function startPart<Options extends object, Result>(
   await Promise.race([once(child, 'message'), ended]);
   const answered = once(child, 'message').then(([message]) => message as { result: Result });
   const result = Promise.race([answered, ended]).then((message) => message.result);
-  // Whoever awaits it hears of a failure; until then it is nobody's.
+  // The await of the caller reports a failure; until then it must not count as unhandled.
   result.catch(() => undefined);
   return {
     result,
@@ -42,7 +42,7 @@ export async function startPart<Options extends object, Result>(
 export async function runPart<Options, Result>(
   work: (options: Options, over: Promise<void>) => Promise<Result>,
 ): Promise<void> {
-  // Nobody is left to tell.
+  // The row is gone, so nobody is left to tell the result.
   process.on('disconnect', () => process.exit(1));
   const over = new Promise<void>((resolve) => process.once('message', () => resolve()));
   process.send?.('begun');

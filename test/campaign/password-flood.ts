@@ -1,6 +1,6 @@
-// A flood of wrong passwords, as a part of a row: every connection asks again as soon as it is answered. Told to end, it
-// goes on until a guess was looked at and another was told to come back: before that it was no flood, and how long that
-// takes is the machine's business.
+// A flood of wrong passwords, as a part of a row: every connection asks again as soon as it is answered. When told to
+// end, it goes on until one guess was checked and another was told to come back: before that it was no flood, and how
+// long that takes depends on the machine.
 
 import { Agent, request } from 'node:http';
 import { setTimeout } from 'node:timers/promises';
@@ -45,7 +45,7 @@ async function flood({ port, connections, path }: FloodOptions, over: Promise<vo
   await Promise.all(Array.from({ length: connections }, async () => {
     while (!isOver) {
       const outcome = await askOnce();
-      // Those that are still asked for then are broken off.
+      // Requests that are under way at the end are broken off, and do not count.
       if (!isOver) outcomes[outcome] = (outcomes[outcome] ?? 0) + 1;
       if ('403' in outcomes && '503 after 1' in outcomes) flooded.resolve();
     }

@@ -7,7 +7,7 @@ import { runPart } from './part.ts';
 
 export interface ProberOptions {
   readonly port: number;
-  /** Its own, so that it is nobody else. */
+  /** An address of its own, so that it is a client of its own. */
   readonly localAddress: string;
   readonly paths: readonly string[];
   readonly intervalMs: number;
@@ -59,7 +59,7 @@ async function probe({ port, localAddress, paths, intervalMs }: ProberOptions, o
   }
 
   delays.enable();
-  // One at least, though the end comes before the first turn of the clock, as it does where too much else runs.
+  // At least one request, even if the end comes before the clock's first turn, as it may on a busy machine.
   ask();
   const timer = setInterval(ask, intervalMs);
   await over;

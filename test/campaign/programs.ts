@@ -4,10 +4,10 @@
 import { accessSync, constants } from 'node:fs';
 import { delimiter, join } from 'node:path';
 
-/** Debian keeps servers where only root looks. */
+/** Debian keeps servers in /usr/sbin, where only root looks. */
 export const SEARCH_PATH = `${process.env['PATH'] ?? ''}${delimiter}/usr/sbin`;
 
-/** Those of the names that can be run. */
+/** The names whose programs can be run. */
 export function installedPrograms(names: readonly string[]): ReadonlySet<string> {
   return new Set(names.filter((name) => SEARCH_PATH.split(delimiter).some((folder) => isProgram(join(folder, name)))));
 }

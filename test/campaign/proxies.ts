@@ -1,5 +1,5 @@
-// nginx and HAProxy as scripts/deploy has them, before a service of the campaign, on plain HTTP: what they do with
-// client certificates is test/interop's.
+// nginx and HAProxy as scripts/deploy has them, before a service of the campaign, on plain HTTP: test/interop tries
+// what they do with client certificates.
 
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -13,7 +13,7 @@ export type ProxyName = 'nginx' | 'haproxy';
 
 export const PROXY_NAMES: readonly ProxyName[] = ['nginx', 'haproxy'];
 
-/** What the service is told, so that it believes what comes from them. */
+/** Settings that make the service trust what comes from them. */
 export const BEHIND_PROXIES = { SERVICE_PROXY_SECRET: PROXY_SECRET };
 
 export interface CampaignProxy {
@@ -27,7 +27,7 @@ interface ProxyPlan {
   readonly files: Readonly<Record<string, string>>;
 }
 
-/** Those that are installed. */
+/** The proxies that are installed. */
 export function installedProxies(): ProxyName[] {
   const installed = installedPrograms(PROXY_NAMES);
   return PROXY_NAMES.filter((name) => installed.has(name));
@@ -62,7 +62,7 @@ export async function startProxy(name: ProxyName, folder: string, servicePort: n
   };
 }
 
-/** Of nginx, so that killing it is all that ending it takes. */
+/** Makes nginx a single process, so that a kill is enough to end it. */
 const ONE_PROCESS = 'daemon off; master_process off;';
 
 function nginxPlan(folder: string, port: number, servicePort: number): ProxyPlan {

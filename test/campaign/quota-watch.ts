@@ -1,5 +1,5 @@
-// What a database counts against its quota, looked at beside the service all the time: nothing may ever be beyond it,
-// and whoever is told that there is no room must have found none.
+// Looks all the time, beside the service, at what a database counts against its quota. The quota may never be exceeded,
+// and a client that is told that there is no room must have found none.
 
 import { DatabaseSync } from 'node:sqlite';
 import { KIB, MIB } from '../../src/core/time.ts';
@@ -13,7 +13,7 @@ export interface QuotaWatch {
   /** How much more may be stored. */
   room(): number;
   orphans(): number;
-  /** Carries an upload out that brings so much; `couldBeFull` tells whether a 507 that came of it was right. */
+  /** Carries out an upload of that many bytes; `couldBeFull` tells whether 507 was a right answer to it. */
   during<Result>(bytes: number, upload: () => Promise<Result>): Promise<{ result: Result; couldBeFull: () => boolean }>;
   close(): void;
 }
@@ -27,10 +27,10 @@ interface Span {
 
 const SAMPLE_MS = 10;
 
-/** The log is moved into the database from 8 MiB on, unless somebody reads just then, as is done here all the time. */
+/** From 8 MiB on the log is moved into the database, unless somebody reads just then, as this watch always does. */
 const MOST_WAL_BYTES = 24 * MIB;
 
-/** Beside content: a page of each index that the last one let in may add, and of chunks one for each hundred. */
+/** Beside content: a page of each index that the last accepted upload may add, and one for each hundred of chunks. */
 const PAGES_BYTES = 64 * KIB;
 const PAGES_SHARE = 1.02;
 
@@ -73,7 +73,7 @@ export function watchQuota(unit: Unit, databasePath: string, quotaBytes: number)
       const result = await upload();
       const endMs = performance.now();
       span.toMs = endMs;
-      // Whatever counted at any moment did so at the look before, or came with an upload that went on since.
+      // What counted at any moment counted at the look before, or came with an upload that was under way since.
       const couldBeFull = (): boolean => {
         const beside = [...spans].filter(({ fromMs, toMs }) => fromMs <= endMs && toMs >= before.atMs);
         const brought = beside.reduce((sum, one) => sum + one.bytes, 0);

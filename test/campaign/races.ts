@@ -8,12 +8,12 @@ export interface Racers {
   close(): void;
 }
 
-/** Under load, work that costs much is shed: that is no success, and no failure. Storage that is away says 5. */
+/** Costly work is shed under load, which is no success and no failure. Storage that is away has Retry-After 5. */
 export function isShed(answer: Answer): boolean {
   return answer.status === 503 && answer.headers['retry-after'] === '1';
 }
 
-/** So many connections, to one port after the other, kept for one race after the other. */
+/** `count` connections, which take the ports in turn and are kept from race to race. */
 export function createRacers(ports: number | readonly number[], count: number): Racers {
   const all = [ports].flat();
   const clients: readonly Client[] = Array.from({ length: count }, (_, racer) => createClient(all[racer % all.length]!));

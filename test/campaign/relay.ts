@@ -1,12 +1,12 @@
-// A listener that passes bytes on to a service and keeps what went by in each direction: for what a client lets out of
-// its hands, and what it was given.
+// A listener that passes bytes on to a service and keeps what went by in each direction, to see what a client sends and
+// what it is given.
 
 import { once } from 'node:events';
 import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 
 export interface Relay {
   readonly url: string;
-  /** All that clients have sent, and been sent. */
+  /** All that clients have sent, and all that was sent to them. */
   readonly sent: () => Buffer;
   readonly received: () => Buffer;
   close(): void;

@@ -1,5 +1,5 @@
 // A service with a replica by Litestream, as scripts/deploy/litestream has them, for one unit of a row. Its host can be
-// lost, and the folder of the replica out of reach, as one of another host can be.
+// lost, and the folder of the replica can be out of reach, like a folder on another host.
 
 import { spawnSync } from 'node:child_process';
 import { existsSync, mkdirSync, readdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
@@ -10,22 +10,22 @@ import type { Unit } from './row.ts';
 import { WITHOUT_LIMITS, type Service } from './service.ts';
 
 export interface Replicated {
-  /** The one that serves, or did last; `pid` is that of Litestream. */
+  /** The host that serves, or served last; its `pid` is that of Litestream. */
   host(): Service;
-  /** As systemd would: both of them, with what the host has. */
+  /** Starts both, as systemd would, with the files that the host has. */
   start(): Promise<Service>;
-  /** Whatever is done in the folder of the replica fails from now on, and at once. */
+  /** From now on, whatever is done in the folder of the replica fails at once. */
   cutOff(): void;
   reach(): void;
   /** The number of the newest copy of a change, beside the database or in the replica. */
   newestCopy(where: 'beside' | 'replica'): number;
-  /** Of what the replica has, restored elsewhere. Throws when `pasted check --full` finds fault with it. */
+  /** Restores elsewhere what the replica has, and inspects it. Throws when `pasted check --full` finds a fault. */
   restore(): Inspection;
-  /** All that the host has is gone, and a new one starts with what was restored, and with a replica of its own. */
+  /** Removes all that the host has; a new one starts with what was restored, and with a replica of its own. */
   takeOver(): Promise<Service>;
 }
 
-/** Changes of litestream.yml with which an hour of its life takes seconds; what is lost with a host stays as it is. */
+/** Changes of litestream.yml by which an hour of its work takes seconds; what is lost with a host stays the same. */
 const HURRIED: readonly (readonly [string, string])[] = [
   ['interval: 30s', 'interval: 1s'], ['interval: 5m', 'interval: 3s'],
   ['l0-retention: 1m', 'l0-retention: 2s\nl0-retention-check-interval: 1s'],
@@ -92,7 +92,7 @@ export async function startReplicated(unit: Unit, { isHurried }: { isHurried: bo
   };
 }
 
-/** Names have the first and the last change that the file is of, in hexadecimal digits. */
+/** The name of a file has its first and its last change, in hexadecimal digits. */
 function newestIn(folder: string): number {
   const names = existsSync(folder) ? readdirSync(folder, { recursive: true, encoding: 'utf8' }) : [];
   const numbers = names.map((name) => /-([0-9a-f]+)\.ltx$/.exec(name)?.[1] ?? '0');

@@ -1,6 +1,6 @@
 // Row 1, the other way round: random histories of few pastes, by one connection or several at once, with kills in the
-// middle of some, so that one that fails can be carried out again and shortened. The load of as much as the service can
-// do is row-01-kill.ts, which has what failed there shortened here.
+// middle of some, so that a failing one can be carried out again and shortened. row-01-kill.ts tries as much load as
+// the service can take, and has what failed there shortened here.
 
 import { rmSync } from 'node:fs';
 import { join } from 'node:path';
@@ -15,10 +15,10 @@ const STEPS = 30;
 /** Of every other history. */
 const CONNECTIONS = 4;
 
-/** What takes several connections may need luck to happen again. */
+/** A failure that takes several connections may need luck to happen again. */
 const TRIES = 3;
 
-/** Each takes as long as its history has kills. */
+/** How long each attempt takes depends on the kills in its history. */
 const SHRINKING_ATTEMPTS = 60;
 
 export const historyRow: Row = {

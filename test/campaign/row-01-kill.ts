@@ -44,7 +44,7 @@ export const killRow: Row = {
   },
 };
 
-/** Of what was asked under load, the few steps that fail again: of the paste alone, or else of all. */
+/** Finds the few steps of the load that fail again: of the one paste alone, or else of all pastes. */
 async function shorten(unit: Unit, world: World, suspect: KnownPaste): Promise<void> {
   const all = [...world.pastes, ...world.forgotten];
   for (const [index, pastes] of [[suspect], all].entries()) {
@@ -54,7 +54,7 @@ async function shorten(unit: Unit, world: World, suspect: KnownPaste): Promise<v
   unit.note('what failed under load does not fail again');
 }
 
-/** Holds what is there after a restart to what was acknowledged. */
+/** Checks what is there after a restart against what was acknowledged. */
 async function examine(unit: Unit, world: World, service: Service): Promise<void> {
   const inspection = inspect(service.databasePath);
   for (const fault of inspection.faults) unit.lose(`after a kill: ${fault}`);

@@ -1,6 +1,6 @@
 // Row 2: EIO, ENOSPC and short writes at every write, sync and truncation that an operation makes, once and lasting.
-// What the service said is held to what a kill at that moment would leave. Faults while it starts are row-02-start.ts,
-// the operations that are governed by others row-02-governed.ts, and EDQUOT row-02-quota.ts.
+// What the service answered is compared with what a kill at that moment would leave. row-02-start.ts makes a start
+// fail, row-02-governed.ts operations that others govern, and row-02-quota.ts tries EDQUOT.
 
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -14,11 +14,11 @@ import type { Service } from './service.ts';
 
 /** What is tried with one operation at one point. */
 export interface Trial {
-  /** What must be there before, with nothing failing. */
+  /** Makes what must be there before; nothing fails yet. */
   prepare(bench: Bench): Promise<void>;
-  /** While it fails: whether it was acknowledged. */
+  /** Carries out the operation while calls fail; whether it was acknowledged. */
   act(bench: Bench): Promise<boolean>;
-  /** What is not as was said, in words. */
+  /** What differs from what the service answered, in words. */
   judge(bench: Bench, image: Inspection): string | undefined;
 }
 
@@ -37,18 +37,18 @@ export type Operations = readonly (readonly [string, (unit: Unit) => Trial])[];
 
 export type Way = Omit<Fault, 'call'>;
 
-/** What room is missing for takes a restart each time: too long for a quick unit. */
+/** Each point at which room is missing costs a restart, which takes too long for a quick unit. */
 const WAYS: Readonly<Record<Effort, readonly Way[]>> = {
   quick: [{ error: 'EIO', lasting: false }, { error: 'EIO', lasting: true }],
   full: (['EIO', 'ENOSPC', 'short'] as const).flatMap((error) => [false, true].map((lasting) => ({ error, lasting }))),
 };
 
-/** Of each operation in the whole campaign, which has so many units of it; and of one of these. */
+/** Points of each operation in the whole campaign, its units in the campaign, and the fewest points of one unit. */
 const POINTS = 500;
 export const UNITS_OF_EACH = 6;
 const FEWEST_POINTS = { quick: 0, full: Math.ceil(POINTS / UNITS_OF_EACH) };
 
-/** More than any operation makes. */
+/** More calls than any operation makes. */
 const NO_CALL = 1_000_000;
 
 export const OPERATIONS: Operations = [
@@ -80,7 +80,7 @@ export function goalsOf(operations: Operations): Readonly<Record<string, number>
   return Object.fromEntries(operations.map(([name]) => [name, POINTS]));
 }
 
-/** A unit of the campaign is one operation, the next one with the next seed; a quick unit is all of them. */
+/** A full unit tries one operation, and the next seed the next operation; a quick unit tries all of them. */
 export async function failEach(
   unit: Unit, operations: Operations, ways = WAYS[unit.effort], fewest = FEWEST_POINTS[unit.effort],
 ): Promise<void> {
@@ -93,7 +93,7 @@ export async function failEach(
   for (const [name, makeTrial] of effort === 'quick' ? operations : operations.slice(index, index + 1)) {
     let points = 0;
     for (const how of ways) points += await everyCall(bench, name, makeTrial, how);
-    // One that makes few calls is tried again, with other sizes.
+    // An operation that makes few calls is tried again, with other sizes.
     for (let turn = 0; points > 0 && points < fewest && !unit.isHopeless(); turn += 1) {
       points += await everyCall(bench, name, makeTrial, ways[turn % ways.length]!);
     }
@@ -103,13 +103,13 @@ export async function failEach(
 }
 
 /**
- * Hits the first call, the second and so on, until the operation makes no more of them; a quick unit some of them.
- * Resolves with how many it hit.
+ * Makes the first call fail, then the second and so on, until the operation makes no more calls; a quick unit makes
+ * some of them fail. Resolves with how many failed.
  */
 async function everyCall(bench: Bench, name: string, makeTrial: (unit: Unit) => Trial, how: Way): Promise<number> {
   const { unit } = bench;
   const { calls } = await onePoint(bench, name, makeTrial(unit), { ...how, call: NO_CALL });
-  // The last is the sync of the commit, unless something else went on beside.
+  // The last call is the sync of the commit, unless something else went on at the same time.
   const all = Array.from({ length: calls + 10 }, (_, index) => index + 1);
   const points = unit.effort === 'quick' ? [1, Math.ceil(calls / 2), calls] : all;
   let hit = 0;
@@ -147,8 +147,8 @@ async function onePoint(bench: Bench, name: string, trial: Trial, fault: Fault):
 }
 
 /**
- * A sync that fails, with every write after it, leaves a commit in the log that nobody can take back: a kill before the
- * next write would bring it about although it was refused. Everything else is decided when it is answered.
+ * When a sync and every write after it fail, a commit stays in the log that cannot be taken back: a kill before the
+ * next write would make it take effect although it was refused. Everything else is decided when it is answered.
  */
 function judgeImage(bench: Bench, trial: Trial, where: { readonly operation: string }): void {
   const image = inspectAsKilled(bench.service, bench.unit.folder);
@@ -158,8 +158,8 @@ function judgeImage(bench: Bench, trial: Trial, where: { readonly operation: str
 }
 
 /**
- * What follows the fault must work at once: reading always, creating unless room is what was missing. Then the room in
- * reserve may have been given up, which takes ten seconds to be made again; a kill is quicker.
+ * The requests after a fault must work at once: reading always, and creating unless room was missing. In that case the
+ * room in reserve may have been given up. Making it again takes ten seconds; a kill and a restart are quicker.
  */
 async function goOn(bench: Bench, where: object): Promise<void> {
   const { unit } = bench;
@@ -175,7 +175,7 @@ async function goOn(bench: Bench, where: object): Promise<void> {
   if (!isWithoutRoom || listed?.status !== 200) {
     unit.lose('the request after a fault does not work', { ...where, seen: created.seen, listed: listed?.status });
   }
-  // Made again every ten seconds: then there is room.
+  // The service tries to make the reserve again every ten seconds; while it is there, there is room.
   const isReserveKept = existsSync(`${bench.service.databasePath}-ballast`);
   const again = createPasteModel(`again${unit.random.below(2 ** 31)}`, { refusable: true });
   if (isReserveKept && (await carryOut(bench.client, again, 'create', { bytes: 100 })).seen.kind !== 'done') {
@@ -204,7 +204,7 @@ async function expectStatus(client: Client, method: string, path: string, status
   throw new Error(`${method} ${path} was answered ${answer?.status} ${answer?.body}`);
 }
 
-/** `read` is of a paste that is read only once. `through` is what asks in the place of the client. */
+/** `read` reads a paste that is read only once. `through` gives what asks in the place of the client. */
 export function pasteTrial(
   unit: Unit,
   action: Exclude<Action, 'look'>,
@@ -233,7 +233,7 @@ export function pasteTrial(
   };
 }
 
-/** One that was not created has no id: then no paste may have its content. */
+/** Looks for the content, not the id: a paste that was not created has none, and no paste may have its content. */
 function judgePaste(model: PasteModel, pastes: Inspection['pastes']): string | undefined {
   const versions = [...pastes.values()].map(({ content }) => versionOf(model, content));
   const state = versions.find((version) => version !== undefined) ?? 'gone';

@@ -1,5 +1,5 @@
-// Row 2 for what is governed: renewals, the first use of one, registrations by invitation, deletions by token. Nothing
-// of it is done in part, whichever call fails: what was refused leaves invitation and certificates as they were.
+// Row 2 for what is governed: renewals, the first use of one, registrations by invitation, deletions by token. None may
+// be done in part, whichever call fails: a refused one leaves invitation and certificates as they were.
 
 import { byToken, type KnownTokenPaste } from './governed-load.ts';
 import { compilerObstacle } from './faults.ts';
@@ -74,7 +74,7 @@ function renewalTrial(): Trial {
   };
 }
 
-/** It takes the place of the old one, which is revoked, or both stay: whoever reads is answered either way. */
+/** The renewed certificate replaces the old one, which is revoked, or both stay; a read is answered either way. */
 function firstUseTrial(): Trial {
   let old = { serial: '', fingerprint: '' };
   let renewed = old;

@@ -14,7 +14,7 @@ export const quotaFaultRow: Row = {
   units: 22,
   least: ['at a write', 'room in reserve given up'],
   obstacle: compilerObstacle,
-  // Each lasting one takes a restart.
+  // Each lasting fault takes a restart, so a quick unit tries few.
   run: (unit) => {
     const few = unit.effort === 'full' ? Infinity : 1;
     return failEach(unit, OPERATIONS.slice(0, few), WAYS.slice(0, few), 0);

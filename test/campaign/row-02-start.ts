@@ -11,14 +11,14 @@ import { inspect } from './inspect.ts';
 import { createPasteModel, versionOf, type PasteModel } from './model.ts';
 import type { Row, Unit } from './row.ts';
 
-/** Every so many calls a fault: the room in reserve alone takes sixteen. */
+/** One call in so many is made to fail: the room in reserve alone takes sixteen. */
 const STRIDE = { quick: 16, full: 1 };
 const POINTS = { quick: 3, full: 60 };
 
-/** Enough for all calls of such a start, which are about 345; were they more, the goal would ask for further units. */
+/** Enough for all calls of such a start, which are about 345; if there were more, the goal would ask for more units. */
 const UNITS_OF_A_WAY = 6;
 
-/** One after the other, with the seeds; then the next calls in the same ways. */
+/** The seeds take one way after the other; the seeds after these try the next calls in the same ways. */
 const WAYS = (['EIO', 'ENOSPC'] as const).flatMap((error) => [false, true].map((lasting) => ({ error, lasting })));
 
 /** Alive through the whole unit. */
@@ -47,7 +47,7 @@ export const startRow: Row = {
       cpSync(left, folder, { recursive: true });
       const isHit = await onePoint(unit, { folder, faults, pastes, fault: { ...way, call } });
       rmSync(folder, { recursive: true });
-      // Some ways have fewer calls than others: their last unit may find none, and that is looked at too.
+      // Some ways have fewer calls than others, so their last unit may find none; such a start counts too.
       unit.count('starts');
       if (!isHit) {
         unit.count('ways to the last call');
@@ -116,7 +116,7 @@ async function onePoint(unit: Unit, { folder, faults, pastes, fault }: Point): P
   return delivered.faults > 0;
 }
 
-/** Expired ones may be there or not; nothing may be there by half. */
+/** Expired pastes may be there or not; all others must be there, and whole. */
 function lookAt(unit: Unit, databasePath: string, pastes: readonly PasteModel[], fault: Fault): void {
   const { faults, pastes: stored } = inspect(databasePath, { readOnly: false });
   for (const what of faults) unit.lose(`after a start with a fault: ${what}`, fault);

@@ -19,7 +19,7 @@ const CONNECTIONS = 4;
 /** Requests of each connection on the full disk. */
 const ROUNDS = { quick: 12, full: 60 };
 
-/** The room in reserve is tried to be made every ten seconds. */
+/** The service tries to make the room in reserve every ten seconds. */
 const RECOVERED_WITHIN_MS = 30_000;
 
 export const fullDiskRow: Row = {
@@ -58,7 +58,7 @@ async function cyclesOn(unit: Unit, disk: string): Promise<void> {
   lookAt(unit, after, [...removed, ...pastes]);
 }
 
-/** Takes every byte that is left, piece by piece: requests are sent and answered meanwhile. */
+/** Takes every byte that is left, with a pause after each piece, so that requests are answered meanwhile. */
 async function fillUp(path: string): Promise<void> {
   const descriptor = openSync(path, 'w');
   for (const piece of [new Uint8Array(MIB), new Uint8Array(4096)]) {
@@ -71,7 +71,7 @@ async function fillUp(path: string): Promise<void> {
   closeSync(descriptor);
 }
 
-/** Enough for what everyone removes, and some that expire on the full disk. */
+/** Stores enough pastes for `everyone` to remove, and some that expire on the full disk. */
 async function storeSome(unit: Unit, client: Client, pastes: PasteModel[], cycle: number): Promise<void> {
   const count = CONNECTIONS * ROUNDS[unit.effort];
   for (let index = 0; index < count; index += 1) {
@@ -83,8 +83,8 @@ async function storeSome(unit: Unit, client: Client, pastes: PasteModel[], cycle
 }
 
 /**
- * Reads are answered, removals done and creations refused with 507, while others do the same. It goes on until
- * `isOver`, at least.
+ * On several connections at once: reads must be answered, removals done and creations refused with 507. Goes on at
+ * least until `isOver`.
  */
 async function everyone(
   unit: Unit,
@@ -109,7 +109,7 @@ async function everyone(
   await Promise.all(workers);
 }
 
-/** 201 as long as there is room; what was stored is gone again at once. */
+/** While the disk is filling, 201 is right too, and the paste is burned at once. */
 async function createOne(unit: Unit, client: Client, pastes: PasteModel[], state: 'filling' | 'full'): Promise<void> {
   const model = createPasteModel(`x${unit.random.below(2 ** 31)}`, { burn: true, refusable: true });
   const { seen } = await carryOut(client, model, 'create', { bytes: unit.random.pick([50, 5000, 100_000]) });
@@ -137,7 +137,7 @@ async function mustDo(
   if (seen.kind !== 'done' && !hasExpired) unit.lose(`${action} does not work: ${JSON.stringify(seen)}`);
 }
 
-/** Without a restart, and without more asking than a client that tries again. */
+/** Recovery must take no restart, and no more requests than those of a client that tries again. */
 async function recover(unit: Unit, client: Client, pastes: PasteModel[], cycle: number): Promise<void> {
   const startMs = performance.now();
   for (let attempt = 0; ; attempt += 1) {
@@ -155,7 +155,7 @@ async function recover(unit: Unit, client: Client, pastes: PasteModel[], cycle: 
   if (health?.status !== 200) unit.lose(`after the recovery /health is ${health?.status}`);
 }
 
-/** What is left, so that the next cycle has room; the newest stays. All are looked for at the end. */
+/** Removes all but the newest, so that the next cycle has room. Resolves with them, to look for them at the end. */
 async function removeAll(unit: Unit, client: Client, pastes: PasteModel[]): Promise<PasteModel[]> {
   for (const model of pastes.slice(0, -1)) {
     if (model.hasExpiredAt(Date.now()) || model.possible().every((state) => state === 'gone')) continue;
@@ -173,7 +173,7 @@ function lookAt(unit: Unit, service: Service, pastes: readonly PasteModel[]): vo
     const content = stored.get(model.id()!)?.content;
     unknown.delete(model.id()!);
     const state = content === undefined ? 'gone' : versionOf(model, content);
-    // An expired one stays until cleanup comes by.
+    // An expired paste stays until cleanup removes it.
     const isRight = state !== undefined && (model.possible().includes(state) || model.hasExpiredAt(Date.now()));
     if (!isRight) unit.lose(`after the cycles ${model.label} is ${state ?? 'what it cannot be'}`, model.possible());
   }

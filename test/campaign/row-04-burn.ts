@@ -64,7 +64,7 @@ export async function raceForOne(unit: Unit, client: Client, racers: Racers, lab
   }
 }
 
-/** One is a plain read, so that there is someone to get it: in any place, since whoever asks first mostly has it. */
+/** One is a plain read, so that somebody can get the paste. Its place is random, as the first request mostly wins. */
 function requestsFor(
   { random }: Unit,
   { id, isProtected, isDeleted, count }: { id: string; isProtected: boolean; isDeleted: boolean; count: number },
@@ -87,7 +87,7 @@ function requestsFor(
   return rest.toSpliced(random.below(rest.length + 1), 0, read);
 }
 
-/** Exactly one of the reads and the removal has the paste; nothing else is answered than what may be. */
+/** Exactly one of the reads and the removal has the paste, and every answer is one that is allowed. */
 function judge(requests: readonly Ask[], answers: readonly (Answer | undefined)[], content: Buffer): string[] {
   const wrong: string[] = [];
   let winners = 0;
@@ -95,7 +95,7 @@ function judge(requests: readonly Ask[], answers: readonly (Answer | undefined)[
     const answer = answers[index];
     const isRead = method === 'GET' && path.endsWith('/raw');
     const isWrongPassword = headers['X-Paste-Password'] === 'wrong';
-    // To find nothing takes as long as a password check.
+    // Even an answer that there is nothing may be shed, because it takes as long as a password check.
     if (answer !== undefined && isShed(answer)) continue;
     if (answer === undefined || !isAllowed(method, isWrongPassword, answer.status)) {
       wrong.push(`${method} ${path} was answered ${answer?.status} ${answer?.body.toString('latin1', 0, 100)}`);

@@ -14,7 +14,7 @@ export const RACERS = 16;
 const FIRSTS = { quick: 1, full: 5 };
 const RACES = { quick: 8, full: 50 };
 
-/** Enough that there is something to solve, and no more because of all the races. */
+/** Enough that there is something to solve; however many races there are, it does not get more. */
 export const WORK = { SERVICE_POW_DIFFICULTY: '2', SERVICE_REGISTER_POW: '2', ANTIFLOOD_THRESHOLD: '0' };
 
 export const onceRow: Row = {
@@ -44,7 +44,7 @@ export const onceRow: Row = {
   },
 };
 
-/** How many of each were said to be stored: there must be as many, and no more. */
+/** How many of each were acknowledged; the database must have exactly as many. */
 export interface Acknowledged {
   pastes: number;
   certificates: number;
@@ -63,8 +63,8 @@ export function lookAt(unit: Unit, { faults, pastes, certificates }: Inspection,
 }
 
 /**
- * On an empty database. Half of the time the authority is asked for by everyone, and then the first certificate; else
- * all register, and whoever is first makes the authority too.
+ * On an empty database. Half of the time all ask for the authority, and then for the first certificate; else all
+ * register, and the first of them makes the authority too.
  */
 export async function raceForFirsts(
   unit: Unit, client: Client, racers: Racers, index: number, acknowledged: Acknowledged,

@@ -1,5 +1,5 @@
 // Row 6: requests that are malformed, or that two programs could read differently, directly and through the proxies of
-// scripts/deploy: one answer each, and no request that nobody made.
+// scripts/deploy. Each must get one answer, and the service must see no request that nobody made.
 
 import { join } from 'node:path';
 import { createSeeded } from '../support/seeded.ts';
@@ -21,7 +21,7 @@ export const oddRow: Row = {
   units: UNITS,
   least: ['directly', 'requests seen by the service'],
   async run(unit) {
-    // The log in a form that can be read again says what the service has seen.
+    // In production the log has a form that can be parsed, and shows what the service has seen.
     const environment = { NODE_ENV: 'production', ...BEHIND_PROXIES };
     const service = await unit.start({ folder: join(unit.folder, 'service'), environment });
     const answered = new Set<string>();
@@ -72,12 +72,12 @@ async function checkWell(unit: Unit, service: Service, when: string): Promise<vo
 }
 
 /**
- * What the service has seen: nothing twice, and nothing that the client was not answered, which is somebody else's
- * answer when there is a proxy between. (Of an odd request itself the service may have seen the beginning, and a proxy
- * have said no.)
+ * The service must have seen no request twice, and none to which the client got no answer: with a proxy between, that
+ * answer would be somebody else's. (Of an odd request itself the service may have seen the beginning, and a proxy may
+ * have refused it.)
  */
 async function checkSeen(unit: Unit, service: Service, answered: ReadonlySet<string>): Promise<void> {
-  // What it still logs is written before it ends.
+  // The service writes the rest of its log before it ends.
   await service.stop();
   const seen = processedIds(service.output());
   unit.count('requests seen by the service', seen.length);
@@ -87,7 +87,7 @@ async function checkSeen(unit: Unit, service: Service, answered: ReadonlySet<str
   for (const id of unanswered) unit.lose(`${id} was seen, and not answered`);
 }
 
-/** Of the requests that were looked at: not of those that still waited behind another when their connection ended. */
+/** Ids of processed requests, without those that still waited behind another when their connection ended. */
 function processedIds(log: string): string[] {
   const ids: string[] = [];
   for (const line of log.split('\n').filter((text) => text.includes('"request_id"'))) {

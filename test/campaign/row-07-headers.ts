@@ -1,6 +1,6 @@
 // Row 7: every answer has the contract's headers, a request id, and JSON when it is an error: to every method on every
-// path, to what is malformed, to what comes too early, and to whoever is one too many. (The tests of the suite look at
-// their own answers; row 13 at those to generated requests.)
+// path, to what is malformed, to what comes too early, and to the connection that is one too many. (The tests of the
+// suite look at their own answers; row 13 at those to generated requests.)
 
 import { connect } from 'node:net';
 import { head } from '../support/raw-http.ts';
@@ -58,7 +58,7 @@ interface Asked {
   readonly path: string;
 }
 
-/** Each method on each path, with headers and a body that chance chooses, so many on a connection. */
+/** Each method on each path, with random headers and a random body, PIPELINED requests on a connection. */
 async function askEverything(unit: Unit, port: number, round: number): Promise<void> {
   const { random } = unit;
   const asked = PATHS.flatMap((path) => METHODS.map((method) => ({ method, path })));
@@ -78,7 +78,7 @@ async function askEverything(unit: Unit, port: number, round: number): Promise<v
   }
 }
 
-/** An answer before the end of a request ends the connection: then there are fewer. */
+/** Gives how many answers there were: one that comes before the end of its request ends the connection. */
 function judge(unit: Unit, received: Buffer, asked: readonly Asked[], evidence: unknown): number {
   const { answers, faults } = readAnswers(received, asked.map(({ method }) => method));
   unit.count('answers', answers.length);
@@ -92,7 +92,7 @@ function judge(unit: Unit, received: Buffer, asked: readonly Asked[], evidence: 
   return answers.length;
 }
 
-/** The answers of a service that has no room: of connections, of time, and of itself while it stops. */
+/** The answers of a service that has no room for another connection, and no time for a slow head. */
 async function onlyPlace(unit: Unit): Promise<void> {
   const environment = { SERVICE_MAX_CONNECTIONS: '1', SERVICE_HEADERS_TIMEOUT: '1', SERVICE_SHUTDOWN_GRACE: '5' };
   const service = await unit.start({ folder: `${unit.folder}/one`, environment });

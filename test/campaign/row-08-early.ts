@@ -1,5 +1,5 @@
-// Row 8: clients that upload more than may be, by a length, in chunks, and asking first: each sees the 413 that comes
-// before it is through, and who asks first sends nothing.
+// Row 8: clients that upload more than is allowed, with a length, in chunks, or asking first. Each must see the 413
+// that comes before its upload ends, and a client that asks first sends nothing.
 
 import { execFileSync } from 'node:child_process';
 import { mkdirSync, writeFileSync } from 'node:fs';

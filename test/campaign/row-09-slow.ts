@@ -1,5 +1,5 @@
-// Row 9: slow clients in great number, as those of slowhttptest, from one address and from many: other clients are
-// answered all the same, and the slow ones are ended before long.
+// Row 9: slow clients in great number, like those of slowhttptest, from one address and from many. Other clients must
+// be answered all the same, and the slow ones ended before long.
 
 import { mkdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -13,7 +13,7 @@ import type { AttackKind, Attacked, AttackOptions } from './slow-attack.ts';
 
 const KINDS: readonly AttackKind[] = ['headers', 'body', 'read', 'range'];
 
-/** Where attackers come from: an address, which may have 50 connections; as many as they need; a proxy's. */
+/** Attackers come from one address, which may have 50 connections, from as many as they need, or from a proxy's. */
 const WAYS = ['one address', 'many addresses', 'a trusted address'] as const;
 type Way = (typeof WAYS)[number];
 
@@ -22,13 +22,13 @@ const SECONDS = { quick: 1, full: 60 };
 const CONTENT_BYTES = 8 * 2 ** 20;
 
 /**
- * Ten seconds for a head, and for a body at the slowest rate. A reader lasts longest that takes something in its tenth
- * second, which may earn it thirty more, and 64 KiB twenty seconds later, which earn four at 16 KiB/s. It is looked at
- * once a second, so that one goes by before the first look, and one before the last. One more is for a busy machine.
+ * Ten seconds for a head, and for a body at the slowest rate. The longest lasting reader takes something in its tenth
+ * second, which may earn it thirty more, and 64 KiB twenty seconds later, which earn four at 16 KiB/s. It is
+ * checked once a second: one passes before the first check and one before the last. One more is for a busy machine.
  */
 const LONGEST_MS = 47_000;
 
-/** For a service to let go of what attackers have closed. */
+/** For a service to let go of the connections that attackers have closed. */
 const LET_GO_MS = 10_000;
 
 export const slowRow: Row = {
@@ -50,8 +50,8 @@ export const slowRow: Row = {
 };
 
 /**
- * What a stalled reader has not taken waits in the kernel, up to megabytes each, and then the kernel is short of memory
- * for every connection (tcp(7), `tcp_mem`). What bounds it is scripts/deploy/sysctl.conf.
+ * What a stalled reader has not taken waits in the kernel, up to megabytes for each reader, and then the kernel is
+ * short of memory for every connection (tcp(7), `tcp_mem`). scripts/deploy/sysctl.conf bounds it.
  */
 function noteKernel(unit: Unit): void {
   const bound = Number(readFileSync('/proc/sys/net/ipv4/tcp_notsent_lowat', 'utf8'));
@@ -64,7 +64,7 @@ function noteKernel(unit: Unit): void {
 async function attackOnce(unit: Unit, kind: AttackKind, way: Way): Promise<void> {
   const folder = join(unit.folder, `${kind} ${way}`.replaceAll(' ', '-'));
   mkdirSync(folder);
-  // Nobody on loopback is a proxy but for the way that means just that.
+  // No address on loopback is a proxy, except in the way that tries a trusted address.
   const trust = way === 'a trusted address' ? {} : { SERVICE_TRUSTED_PROXIES: '192.0.2.1' };
   const limits = { SERVICE_MAX_ANON: String(CONTENT_BYTES) };
   const service = await unit.start({ folder, environment: { ...metricsAt(folder), ...trust, ...limits } });
@@ -74,7 +74,7 @@ async function attackOnce(unit: Unit, kind: AttackKind, way: Way): Promise<void>
   const prober = await startPart<ProberOptions, Probed>('./prober.ts', probing);
   const name = `${kind}, ${way}`;
   unit.count(name, CONNECTIONS[unit.effort]);
-  // The delay of the start is not of the attack.
+  // This reading takes the delay of the start out of the next one.
   await readMetrics(folder);
   await attack(unit, name, { kind, way, service, path });
   unit.most('event loop p99 ms', (await readMetrics(folder)).eventLoopP99Ms);
@@ -106,13 +106,13 @@ async function attack(
   const { refused, ended, longestMs } = await attacker.end();
   unit.count('refused', refused);
   unit.count('ended', ended);
-  // Whoever sends a whole request every second is answered every second, and may stay.
+  // A range attacker sends a whole request every second, is answered every second, and may stay.
   if (kind !== 'range') unit.most('an attacker lasted ms', longestMs);
   if (kind !== 'range' && longestMs > LONGEST_MS) unit.lose(`${name}: an attacker lasted ${longestMs} ms`);
   if (way === 'one address' && refused === 0) unit.lose(`${name}: none was refused`);
 }
 
-/** That the service ends attackers is seen while they attack: here they have ended, and nothing of them stays. */
+/** The attack shows that the service ends attackers. Here they have ended, and none of their connections may stay. */
 async function expectLetGo(unit: Unit, name: string, folder: string): Promise<void> {
   const overMs = performance.now();
   const mostOthers = 8;

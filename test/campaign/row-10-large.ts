@@ -31,7 +31,7 @@ export const largeRow: Row = {
     const probing: ProberOptions = { port, localAddress: '127.0.0.2', paths: ['/health', '/'], intervalMs: 20 };
     const prober = await startPart<ProberOptions, Probed>('./prober.ts', probing);
     const transfer = { port, path, addresses: ADDRESSES, bytes: contentBytes };
-    // The delay of the start is not of the load.
+    // This reading takes the delay of the start out of the next one.
     await readMetrics(unit.folder);
     const stalling: TransferOptions = { ...transfer, kind: 'stall', connections: READERS[unit.effort] };
     const readers = await startPart<TransferOptions, Transferred>('./large-transfers.ts', stalling);

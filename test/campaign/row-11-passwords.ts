@@ -1,5 +1,5 @@
-// Row 11: wrong passwords from 500 connections at once. What is too much is told to come back later, and whoever asks
-// for something else does not notice.
+// Row 11: wrong passwords from 500 connections at once. Guesses that are too many are told to come back later, and
+// clients that ask for something else do not notice.
 
 import { createClient, type Client } from './client.ts';
 import { metricsAt, readMetrics } from './gauges.ts';
@@ -46,7 +46,7 @@ export const passwordsRow: Row = {
   },
 };
 
-/** Whoever knows the password has to come back as told, for as long as the last guesses are looked at. */
+/** A client with the right password has to come back as told, while the last guesses are being checked. */
 async function openAfterwards(unit: Unit, client: Client, path: string): Promise<void> {
   const asked = { method: 'GET', path, headers: { 'X-Paste-Password': 'the password' } };
   const startedMs = performance.now();
@@ -59,7 +59,7 @@ async function openAfterwards(unit: Unit, client: Client, path: string): Promise
   }
 }
 
-/** Either it was looked at, or the queue was full. */
+/** Each guess was checked, or told to come back because the queue was full. */
 function judgeFlood(unit: Unit, outcomes: Flooded['outcomes']): void {
   const { '403': wrong = 0, '503 after 1': shed = 0, ...others } = outcomes;
   unit.count('wrong passwords', wrong);

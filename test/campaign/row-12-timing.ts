@@ -11,7 +11,7 @@ const ASKED = { quick: 15, full: 2000 };
 /** Pastes to choose from, so that none is hot in a way that an unknown id can't be. */
 const PASTES = 20;
 
-/** Thousandths of |t|: what is noted are whole numbers. */
+/** Thousandths of |t|, because only whole numbers are noted. */
 const MOST_T = 4500;
 
 interface Kind {

@@ -9,12 +9,12 @@ import { createSeeded } from '../support/seeded.ts';
 import { createClient, type Client } from './client.ts';
 import type { Row, Unit } from './row.ts';
 
-/** Connections have 2.5 requests each; of texts so many are made for each parser. */
+/** Connections have about 2.5 requests each; the number of texts is for each parser. */
 const CONNECTIONS = { quick: 300, full: 50_000 };
 const TEXTS = { quick: 100, full: 37_500 };
 const AT_A_TIME = 40;
 
-/** Connections before memory is looked at: by then everything has been used once. */
+/** Connections before memory is first measured: by then everything has been used once. */
 const WARM_UP = { quick: 100, full: 2000 };
 
 const MOST_GROWTH_MIB = 64;

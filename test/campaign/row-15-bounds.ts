@@ -1,6 +1,6 @@
-// Row 15: the tables that remember clients stay within their bounds whatever number of clients there is, and no limit
-// is passed when the clock is set by an hour in between. On the service's own parts, with clocks that the row moves: a
-// million clients take seconds that way, and clocks can't be set for a process alone.
+// Row 15: the tables that remember clients stay within their bounds however many clients there are, and no limit is
+// exceeded when the clock is set by an hour in between. The row calls the service's own parts with clocks that it
+// moves: a million clients take seconds that way, and the clock of one process alone can't be set.
 
 import type { Caller } from '../../src/core/callers.ts';
 import { Refusal } from '../../src/core/refusals.ts';
@@ -40,8 +40,8 @@ export const boundsRow: Row = {
 };
 
 /**
- * Each comes once; in between come regulars, who must be counted exactly. With as many others as there is room for
- * since one was last allowed anything it is forgotten, as the contract has it ("oldest pruned"), and counted anew.
+ * Each comes once; in between come regulars, which must be counted exactly. A regular may be forgotten and counted
+ * anew when as many others as have room came since it was last allowed anything (the contract: "oldest pruned").
  */
 function manyClients(unit: Unit): void {
   const { rateMaxEntries: maxKeys, rateCleanupThreshold: cleanupThreshold } = testConfig();
@@ -52,7 +52,7 @@ function manyClients(unit: Unit): void {
   const max = 10;
   let nowMs = 0;
   for (let client = 0; client < CLIENTS[unit.effort] && !unit.isHopeless(); client += 1) {
-    // At times all at one moment, at times so slowly that the window empties.
+    // Clients come all at one moment at times, and at times so slowly that the window empties.
     if (random.oneIn(3)) nowMs += random.pick([0, 1, 1, 5]);
     table.take(addressOf(client), max, nowMs);
     if (table.size > maxKeys) unit.lose(`${table.size} clients are remembered`, { client, nowMs });
@@ -75,7 +75,7 @@ function manyClients(unit: Unit): void {
 
 const FEW = 100;
 
-/** The tables of the service are bounded as its settings have it: who was pushed out of one is counted anew. */
+/** The settings bound the tables of the service: a client that was pushed out of one is counted anew. */
 function boundOf(unit: Unit, kind: 'creation' | 'lookup'): void {
   const clock = movableClock();
   const config = testConfig({ rateMax: 1, lookupRateMax: 1, rateMaxEntries: FEW, lookupRateMaxEntries: FEW });
@@ -89,7 +89,7 @@ function boundOf(unit: Unit, kind: 'creation' | 'lookup'): void {
   if (!isAllowed(0)) unit.lose(`${kind}: more than ${FEW} clients are remembered`);
 }
 
-/** Of requests no more are counted than may be remembered. */
+/** Anti-flood counts no more requests than it may remember. */
 function boundOfFlood(unit: Unit): void {
   const antiflood = antifloodOf({
     baseBits: 4, maxBits: 28, maxEntries: FEW, thresholdCount: FEW / 2, stepBits: 2, windowMs: WINDOW_MS, decayMs: 30_000,
@@ -158,7 +158,7 @@ function isRefused(take: () => unknown): boolean {
   }
 }
 
-/** The same count, made anew each time. */
+/** The same count, computed anew from all stamps each time. */
 function createReference(windowMs: number) {
   const stamps = new Map<string, number[]>();
   const recent = (key: string, nowMs: number): number[] =>

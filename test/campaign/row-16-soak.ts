@@ -1,6 +1,6 @@
-// Row 16: half of what the service can do, for a long time, with all that a day has: memory, descriptors, the file, the
-// write-ahead log and the time of an answer stay what they are after the first while, and the file becomes small again
-// when everything in it has expired. A unit is ten minutes; in one sitting the same process serves all of its units.
+// Row 16: half of what the service can do, for a long time, with all that happens in a day. After the first while,
+// memory, descriptors, the file, the write-ahead log and the time of an answer stay what they are, and the file becomes
+// small again when all in it has expired. A unit is ten minutes; in one sitting the same process serves all its units.
 
 import { rmSync, statSync } from 'node:fs';
 import { join } from 'node:path';
@@ -13,33 +13,33 @@ import type { Row, Sample, Unit } from './row.ts';
 import type { Service } from './service.ts';
 import type { Soaked, SoakOptions } from './soak-load.ts';
 
-/** To know what the service can do, the load itself, and what one sample is of. */
+/** For measuring what the service can do, for one unit of the load, and for one sample. */
 const CAPACITY_SECONDS = { quick: 1, full: 10 };
 const UNIT_SECONDS = { quick: 2, full: 600 };
 const SAMPLE_SECONDS = { quick: 1, full: 30 };
 const TTL_SECONDS = { quick: 3, full: 60 };
 
-/** By the clock, so that they are as many whatever the service can do. */
+/** By the clock, so that their number does not depend on what the service can do. */
 const UPLOAD_SECONDS = { quick: 1, full: 20 };
 const REGISTRATION_SECONDS = { quick: 1, full: 10 };
 
-/** Of units: a backup in the middle of every hour. Settings are read again in each. */
+/** A backup in the middle of every sixth unit, which is once an hour. Settings are read again in every unit. */
 const BACKUP_UNITS = { quick: 1, full: 6 };
 
 const CONNECTIONS = 16;
 const PROBE_MS = 10;
 const MIB = 2 ** 20;
 
-/** Before there are so many samples, growth is not told from getting warm. */
+/** With fewer samples, growth cannot be told from warming up. */
 const FEWEST_SAMPLES = 30;
 
 /** Connections of the load come and go with the time-outs. */
 const MORE_DESCRIPTORS = 8;
 
-/** An hour from one removal to the next, and what it takes. */
+/** An hour from one removal to the next, and the time that it takes. */
 const REMOVED_WITHIN_SECONDS = 3600 + 120;
 
-/** What is left of a file of which everything has expired: empty tables, free pages at its end, and certificates. */
+/** What is left of the file when all in it has expired: empty tables, free pages at its end, and certificates. */
 const LEFT_BYTES = MIB;
 const CERTIFICATE_BYTES = 4096;
 
@@ -74,7 +74,7 @@ interface Day {
   /** Of a paste that stays. */
   readonly path: string;
   readonly samples: Sample[];
-  /** In Unix seconds, and how many requests there were before. */
+  /** The start in Unix seconds, and how many requests there were before it. */
   readonly startedSeconds: number;
   readonly before: number;
 }
@@ -105,7 +105,7 @@ async function measureCapacity(unit: Unit, load: Day['load']): Promise<number> {
   return soaked.requests / soaked.seconds;
 }
 
-/** How many certificates it had. */
+/** Resolves with how many certificates it registered. */
 async function soakUnit(day: Day, perSecond: number, index: number): Promise<number> {
   const { unit, service, load } = day;
   const options: SoakOptions = { ...load, seed: unit.seed + index, perSecond };
@@ -122,7 +122,7 @@ async function soakUnit(day: Day, perSecond: number, index: number): Promise<num
   return soaked.registrations;
 }
 
-/** Else the file would never be what it is after the first hour. */
+/** If expired pastes stayed, the file would go on growing after the first hour. */
 function judgeRemoval({ unit, service }: Day): void {
   using db = new DatabaseSync(service.databasePath, { readOnly: true, timeout: 5000 });
   const before = Math.floor(Date.now() / 1000) - REMOVED_WITHIN_SECONDS;
@@ -137,7 +137,7 @@ async function reload(unit: Unit, service: Service): Promise<void> {
   unit.count('reloads');
 }
 
-/** How long a stranger waits for an answer meanwhile, beside a backup or not, a process of its own finds out. */
+/** A process of its own measures how long a stranger waits for an answer meanwhile, with or without a backup. */
 async function takeSample(day: Day, isBackedUp: boolean): Promise<void> {
   const { unit, service, path, samples } = day;
   const seconds = SAMPLE_SECONDS[unit.effort];
@@ -180,7 +180,7 @@ async function backUp(unit: Unit, service: Service): Promise<void> {
   unit.count('backups');
 }
 
-/** The last third of a sitting against the one before: what fills up once at the beginning is not growth. */
+/** Compares the last third of a sitting with the middle one: what fills up once at the beginning is not growth. */
 function judgeGrowth({ unit, samples }: Day): void {
   if (samples.length < FEWEST_SAMPLES) return;
   const third = Math.floor(samples.length / 3);
@@ -190,7 +190,7 @@ function judgeGrowth({ unit, samples }: Day): void {
     };
     return Math.max(0, middleOf(samples.slice(-third)) - middleOf(samples.slice(third, 2 * third)));
   };
-  // One that was too short has no growth, and says nothing about it.
+  // A sitting that was too short says nothing about growth, and is not counted.
   unit.count('sittings judged for growth');
   unit.most('MiB more memory', grown('memoryMib'));
   unit.most('ms more p99', grown('p99Ms'));
@@ -204,7 +204,7 @@ function judgeLoad(unit: Unit, { requests, wrong, uploads, registrations }: Soak
   if (requests === 0 || Object.keys(wrong).length > 0) unit.lose('answers that must not be', wrong);
 }
 
-/** The server itself looks every hour; who does not want to wait stops it and asks for the same work. */
+/** The service removes what has expired once an hour; instead of waiting, this stops it and runs `prune`. */
 async function shrink(unit: Unit, service: Service, registrations: number): Promise<void> {
   const client = createClient(service.port());
   const health = await client.ask({ method: 'GET', path: '/health' });

@@ -1,6 +1,6 @@
-// Row 17: content that was burned, deleted, replaced or has expired, looked for in every file that the service keeps,
-// in a backup, and in what was restored of it. The promise is that of the cleanup schedule: the log is emptied every minute, expired pastes are
-// removed every hour and at every start.
+// Row 17: looks for content that was burned, deleted, replaced or has expired, in every file that the service keeps, in
+// a backup, and in what was restored from it. The promise is that of the cleanup schedule: the log is emptied every
+// minute, and expired pastes are removed every hour and at every start.
 
 import { mkdirSync, readFileSync, readdirSync, rmSync } from 'node:fs';
 import type { Socket } from 'node:net';
@@ -14,7 +14,7 @@ import type { Service } from './service.ts';
 
 const PASTES = { quick: 60, full: 200 };
 
-/** A minute from one emptying of the log to the next, and what a busy machine takes for it. */
+/** A minute from one emptying of the log to the next, and the time that a busy machine takes for it. */
 const GONE_WITHIN_MS = 90_000;
 
 const FATES = ['kept', 'burned', 'deleted', 'replaced', 'expired'] as const;
@@ -30,7 +30,7 @@ export const canaryRow: Row = {
   units: 5,
   least: ['kept', 'burned', 'deleted', 'replaced', 'expired', 'backups', 'deleted after a restore'],
   async run(unit) {
-    // Whatever it would put elsewhere comes into the folder too.
+    // Files that the service would put elsewhere come into the folder too.
     const folder = join(unit.folder, 'service');
     const options = { folder, environment: { TMPDIR: folder, SERVICE_MAX_ANON: String(HELD_BYTES) } };
     let service = await unit.start(options);
@@ -38,7 +38,7 @@ export const canaryRow: Row = {
     const client = createClient(service.port());
     const { canaries, ids } = await release(unit, client);
     client.close();
-    // If these were not found, not finding the others would mean nothing.
+    // If the search did not find these now, finding none later would mean nothing.
     const all = Object.values(canaries).flat();
     const found = canariesIn(join(unit.folder, 'service'));
     if (found.size < all.length / 2) unit.lose(`only ${found.size} of ${all.length} canaries are found at all`);
@@ -72,7 +72,7 @@ export const canaryRow: Row = {
 
 const EXPIRING_SECONDS = 2;
 
-/** Stores every canary and lets happen to it what is to happen. Gives the ids of those that stay, too. */
+/** Stores every canary and carries out its fate. Also resolves with the ids of the pastes that stay. */
 async function release(unit: Unit, client: Client): Promise<{ canaries: Canaries; ids: readonly string[] }> {
   const canaries: Canaries = { kept: [], burned: [], deleted: [], replaced: [], expired: [] };
   const ids: string[] = [];
@@ -101,7 +101,7 @@ async function store({ random }: Unit, client: Client, canary: string, fate: Fat
   return String(JSON.parse(String(answer.body))['id']);
 }
 
-/** The canary again and again, in a row, in a row with many pages, or in chunks. */
+/** The canary repeated, to a size that is stored in a row, in a row with many pages, or in chunks. */
 function bodyOf(random: Unit['random'], canary: string): Buffer {
   const bytes = random.pick([random.between(100, 3000), random.between(9000, 60_000), random.between(70_000, 600_000)]);
   return Buffer.alloc(bytes, `canary:${canary};`);
@@ -117,7 +117,7 @@ function ending({ random }: Unit, id: string, fate: Fate, canaries: Canaries) {
   return { method: 'PUT', path: `/${id}`, headers, body: bodyOf(random, successor) };
 }
 
-/** Every canary in any file of the folder, and in what of it is written as hexadecimal digits. */
+/** Every canary in any file of the folder, also where it is written in hexadecimal digits. */
 function canariesIn(folder: string): Set<string> {
   const found = new Set<string>();
   for (const entry of readdirSync(folder, { recursive: true, withFileTypes: true })) {
@@ -148,7 +148,7 @@ async function expectGone(unit: Unit, gone: readonly string[], when: string): Pr
   unit.most(`goneMs ${when}`, performance.now() - startMs);
 }
 
-/** Cleanup begins with them, at the start. */
+/** Waits until only kept pastes are left. Cleanup begins with the others, at the start. */
 async function awaitRemoval(service: Service, keptPastes: number): Promise<void> {
   const startMs = performance.now();
   for (;;) {
@@ -160,10 +160,10 @@ async function awaitRemoval(service: Service, keptPastes: number): Promise<void>
   }
 }
 
-/** More than the kernel takes for a client that does not read. */
+/** More than the kernel buffers for a client that does not read. */
 const HELD_BYTES = 8 * 2 ** 20;
 
-/** What was deleted while somebody reads it, and still does. */
+/** Deletes content while somebody reads it; resolves with that reader, who is not through. */
 async function deleteBesideReader({ random }: Unit, service: Service, canaries: Canaries): Promise<Socket> {
   const canary = Buffer.from(random.bytes(16)).toString('hex');
   const client = createClient(service.port());
@@ -199,12 +199,12 @@ function compare(unit: Unit, found: ReadonlySet<string>, canaries: Canaries, whe
   }
 }
 
-/** Of what a restored backup has nothing stays either, once it is deleted there. */
+/** Nothing of what a restored backup has may stay either, once it is deleted. */
 async function deleteRestored(unit: Unit, { command }: Service, canaries: Canaries, ids: readonly string[]): Promise<void> {
   const folder = join(unit.folder, 'service');
   const { status, output } = command(['restore', backupOf(unit)]);
   if (status !== 0) return unit.lose(`the backup was not restored: ${output}`);
-  // The database of before.
+  // The database from before the restore.
   for (const name of readdirSync(folder)) if (name.includes('.before-restore-')) rmSync(join(folder, name));
   const service = await unit.start({ folder });
   const client = createClient(service.port());

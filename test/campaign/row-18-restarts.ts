@@ -11,7 +11,7 @@ import type { Row, Unit } from './row.ts';
 
 const RESTARTS = { quick: 3, full: 10 };
 
-/** Those that connect anew for each request, and those that keep their connection. */
+/** Clients that connect anew for each request, and clients that keep their connection. */
 const FRESH = 8;
 const KEEPING = 4;
 
@@ -23,7 +23,7 @@ const ANSWERS_BETWEEN = 40;
 
 /**
  * A kept connection may be closed at any moment, and a client that asks on it at that moment must ask again (RFC 9112
- * section 9.3.1). It is no answer that was lost, and yet what a proxy in front turns into a 502.
+ * section 9.3.1). No answer is lost by that, but a proxy in front turns it into a 502.
  */
 const BROKEN = 'closed in a unit while asked on';
 
@@ -50,10 +50,10 @@ export const restartRow: Row = {
         ...Array.from({ length: FRESH }, () => askOnFresh(unit, activation, load)),
         ...Array.from({ length: KEEPING }, () => askOnKept(unit, activation, load)),
       ]);
-      // Heard of where it is awaited, be that after a restart.
+      // A failure is reported where it is awaited, even if that is after a restart.
       asking.catch(() => undefined);
       for (let restart = 0; restart < RESTARTS[unit.effort] && !unit.isHopeless(); restart += 1) {
-        // Whoever asks may fail meanwhile, or give up.
+        // The clients may fail or give up meanwhile.
         await Promise.race([someAnswers(load), asking]);
         const code = await activation.restart();
         unit.count('restarts');

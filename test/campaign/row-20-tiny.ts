@@ -1,5 +1,5 @@
-// Row 20: bodies in the smallest pieces that HTTP and JSON allow, a hundred uploads at once: what row 10 holds of large
-// pieces holds of these.
+// Row 20: bodies in the smallest pieces that HTTP and JSON allow, a hundred uploads at once. What row 10 requires with
+// large pieces must hold with these too.
 
 import { memoryOf, metricsAt, readMetrics } from './gauges.ts';
 import { startPart } from './part.ts';
@@ -16,9 +16,9 @@ const SECONDS = { quick: 0, full: 30 };
 const ADDRESSES = Array.from({ length: 20 }, (_, index) => `127.0.3.${index + 1}`);
 
 /**
- * What is sent as packed bytes has a bar of its own: of one read of 64 KiB node makes eleven thousand pieces, by itself
- * and at once, which takes it some 12 ms, and each of the hundred may have one at the same time. Bare node:http takes
- * as long, so nothing here can help but to refuse such bodies early, as is done.
+ * Packed bytes have a bar of their own: Node itself makes eleven thousand pieces of one read of 64 KiB, all at once,
+ * which takes some 12 ms, and each of the hundred uploads may have such a read at the same time. Bare node:http takes
+ * as long, so the service can only refuse such bodies early, which it does.
  */
 export const tinyRow: Row = {
   name: '20',
@@ -28,14 +28,14 @@ export const tinyRow: Row = {
   least: ['KiB read back', 'others answered'],
   bars: { 'memory MiB': 256, 'event loop p99 ms': 50, 'event loop p99 ms of packed bytes': 150 },
   async run(unit) {
-    // Nobody on loopback is a proxy, so that each address has its share only. Who sends bytes one by one may take long,
-    // where it shares a machine with what it sends to: slow clients are row 9.
+    // No address on loopback is a proxy, so each has its share only. There is no minimum rate, because single bytes may
+    // take long to send on the machine that also receives them: row 9 tries slow clients.
     const limits = { SERVICE_TRUSTED_PROXIES: '192.0.2.1', SERVICE_MIN_TRANSFER_RATE: '0' };
     const environment = { ...metricsAt(unit.folder), ...limits };
     const { port, pid, isAlive, output } = await unit.start({ folder: unit.folder, environment });
     const probing: ProberOptions = { port: port(), localAddress: '127.0.0.2', paths: ['/health', '/'], intervalMs: 20 };
     const prober = await startPart<ProberOptions, Probed>('./prober.ts', probing);
-    // The delay of the start is not of the load.
+    // This reading takes the delay of the start out of the next one.
     await readMetrics(unit.folder);
     const ways = unit.effort === 'quick' ? TINY_WAYS : [TINY_WAYS[(unit.seed - 1) % TINY_WAYS.length]!];
     await sendIn(unit, ways, port());

@@ -1,6 +1,6 @@
-// Row 21: a quota under everything that takes and gives room at once: uploads of known and unknown length, some of them
-// broken off, content that is replaced, burned and deleted while slow readers still have it; then somebody who holds as
-// much of it as can be held; and at the end what must fit to the byte.
+// Row 21: a quota under everything that takes and frees room at once: uploads of known and unknown length, some of them
+// broken off, and content that is replaced, burned and deleted while slow readers still read it. Then stalled readers
+// hold as much of it as can be held, and at the end what has room must fit to the byte.
 
 import { connect, type Socket } from 'node:net';
 import { get, type IncomingMessage } from 'node:http';
@@ -17,7 +17,7 @@ import type { Service } from './service.ts';
 
 const QUOTA_BYTES = 48 * MIB;
 
-/** More than the kernel takes for a client that does not read. */
+/** More than the kernel buffers for a client that does not read. */
 const LARGEST_BYTES = 8 * MIB;
 const MOST_HELD = QUOTA_BYTES / LARGEST_BYTES;
 const SECONDS = { quick: 2, full: 40 };
@@ -25,15 +25,15 @@ const WRITERS = 6;
 const SLOW_READERS = 6;
 const SLOW_MS = { quick: 1000, full: 6000 };
 
-/** Ten seconds for whoever takes nothing, thrice that for whoever took something once, and a look each second. */
+/** Ten seconds for a reader that takes nothing, thirty for one that took something once, and a check each second. */
 const HELD_WITHIN_MS = 45_000;
 
-/** Content of one paste that is as large as can be, and removed in steps that others write between. */
+/** For the content of the largest possible paste, which is removed in steps, with other writes between them. */
 const ROOM_WITHIN_MS = 10_000;
 
 interface Known {
   readonly model: PasteModel;
-  /** Somebody changes it. */
+  /** A connection is changing it. */
   isTaken: boolean;
 }
 
@@ -117,7 +117,7 @@ function sizeOf({ unit: { random } }: Site): number {
   return random.between(least!, most!);
 }
 
-/** Its length is known, or it is chunked, or within JSON, which has another length. */
+/** The request with a known length, or in chunks, or with its content in JSON, which has another length. */
 function inSomeForm({ unit: { random } }: Site, { body, ...ask }: Ask): Ask {
   if (body === undefined || random.oneIn(2)) return body === undefined ? ask : { ...ask, body };
   if (random.oneIn(2)) {
@@ -137,7 +137,7 @@ function* chunksOf(body: Uint8Array): Iterable<Uint8Array> {
   }
 }
 
-/** 507 is right exactly when there may have been no room. Whether it was stored. */
+/** Whether it was stored. An answer of 507 is right only when there may have been no room. */
 async function upload(
   site: Site,
   client: Client,
@@ -160,7 +160,7 @@ async function upload(
   return false;
 }
 
-/** Whatever is full, this works. */
+/** For actions that must work however full the quota is. */
 async function act({ unit }: Site, client: Pick<Client, 'ask'>, { model }: Known, action: Action): Promise<void> {
   const { seen, wrong } = await carryOut(client, model, action);
   if (wrong !== undefined) unit.lose(wrong);
@@ -168,7 +168,7 @@ async function act({ unit }: Site, client: Pick<Client, 'ask'>, { model }: Known
   unit.count(model.burn && action === 'read' ? 'burned' : action);
 }
 
-/** The service may go on for a moment with what it has of half an upload: it counts as under way for so long. */
+/** The service may still work on half an upload for a moment; for this long the upload counts as under way. */
 const AFTERMATH_MS = 1000;
 
 async function breakOff({ port, watch, unit }: Site): Promise<void> {
@@ -190,7 +190,7 @@ async function breakOff({ port, watch, unit }: Site): Promise<void> {
   unit.count('broken off');
 }
 
-/** Also what is burned by being read so. Whatever becomes of it meanwhile, the reader gets the whole of what it was. */
+/** Burns burn pastes too. Whatever becomes of the paste meanwhile, the reader gets the whole content that it had. */
 async function readSomethingSlowly(site: Site): Promise<void> {
   const { unit, port, pastes } = site;
   const there = pastes.filter(({ model, isTaken }) => isThere(model) && !(model.burn && isTaken));
@@ -227,8 +227,8 @@ async function getSlowly(port: number, path: string, ms: number): Promise<Answer
 }
 
 /**
- * Readers that take nothing hold what an owner replaces again and again, until there is no room for more: that it
- * counts is what bounds it. They are ended for taking nothing, and then the room is there again.
+ * Readers that take nothing hold the contents that an owner replaces again and again, until there is no room for more,
+ * because what they hold counts. They are ended for taking nothing, and then the room is there again.
  */
 async function holdAll(site: Site): Promise<void> {
   const { unit, port, watch, pastes } = site;
@@ -269,7 +269,7 @@ export function openStalled(port: number, id: string): Promise<Socket> {
   const socket = connect({ port, host: '127.0.0.1' });
   socket.write(`GET /${id}/raw HTTP/1.1\r\nHost: paste.test\r\n\r\n`);
   socket.on('error', () => {});
-  // A connection that is ended is found to be so by writing: empty lines between requests say nothing.
+  // Only a write shows that a connection was ended; empty lines between requests mean nothing.
   const looking = setInterval(() => socket.write('\r\n'), 250);
   socket.once('close', () => clearInterval(looking));
   return new Promise((resolve, reject) => {
@@ -286,7 +286,7 @@ async function noOrphans({ unit, watch }: Site): Promise<void> {
   }
 }
 
-/** Nobody else is there: as much as there is room for is stored, and a byte more is not. */
+/** With no other client: content for which there is just room is stored, and a byte more is not. */
 async function fitExactly(site: Site): Promise<void> {
   const { unit, port, watch, pastes } = site;
   const client = createClient(port);
@@ -304,7 +304,7 @@ async function fitExactly(site: Site): Promise<void> {
   };
   for (let room = watch.room(); room > INLINE_BYTES && !unit.isHopeless(); room = watch.room()) {
     if (room < LARGEST_BYTES) await expect(room + 1, 507);
-    // Pages of chunks take one in a hundred more.
+    // The pages of chunks take one per cent more.
     await expect(Math.min(LARGEST_BYTES, Math.max(INLINE_BYTES / 2, Math.floor(room * 0.95))), 201);
     await noOrphans(site);
   }
@@ -314,7 +314,7 @@ async function fitExactly(site: Site): Promise<void> {
   client.close();
 }
 
-/** What a stop has left is what was answered, and nothing else. */
+/** After a stop the database has what was acknowledged, and nothing else. */
 function lookAt({ unit, pastes }: Site, service: Service): void {
   const { faults, orphans, pastes: stored } = inspect(service.databasePath);
   for (const fault of faults) unit.lose(fault);

@@ -72,7 +72,7 @@ async function ban(unit: Unit, world: GovernedWorld, service: Service, isOver: (
   }
 }
 
-/** Holds what is there after a restart to what was acknowledged, and settles what was left open. */
+/** Checks what is there after a restart against what was acknowledged, and settles what was left open. */
 async function examine(unit: Unit, world: GovernedWorld, service: Service): Promise<void> {
   const governed = readGoverned(service.databasePath);
   for (const fault of governed.faults) unit.lose(`after a kill: ${fault}`);
@@ -111,7 +111,7 @@ function compareContents(unit: Unit, { contents }: GovernedWorld, { banned, stor
 
 type Certificates = Governed['certificates'];
 
-/** One is in force, at most one is not used yet, and they are those that were acknowledged, but for what was open. */
+/** One must be in force, at most one not used yet, and both must be as acknowledged, except for what was open. */
 function compareHolder(unit: Unit, known: KnownHolder, certificates: Certificates): void {
   const valid = certificates.filter(({ isRevoked }) => !isRevoked);
   const [inForce, ...others] = valid.filter(({ isUnused }) => !isUnused).map(({ fingerprint }) => fingerprint);
@@ -140,7 +140,7 @@ export function comparePastes(unit: Unit, { pastes }: GovernedWorld, inspection:
   }
 }
 
-/** A ban that is in force removes its content by and by: all of it only when it is acknowledged. */
+/** A ban in force removes its content step by step; all of it is only gone when the ban is acknowledged. */
 export function compareStored(
   unit: Unit, world: GovernedWorld, { pastes, banned }: Pick<Inspection, 'pastes'> & Pick<Governed, 'banned'>,
 ): void {
@@ -158,7 +158,7 @@ export function compareStored(
   }
 }
 
-/** What came from before the kill is shown again: certificates, tokens, and content of which a ban was broken off. */
+/** Shows again what came from before the kill: certificates, tokens, and content whose ban was broken off. */
 async function askAgain(unit: Unit, world: GovernedWorld, service: Service): Promise<void> {
   const client = createClient(service.port());
   for (const { inForce, replaced } of world.holders.slice(-6)) {

@@ -1,5 +1,5 @@
-// Row 22: what an operator and a holder decide, raced by 16 at once: an invitation for fewer, content while it is
-// banned, renewals of one certificate and the first use of them all, the delete token of one paste. Under kills:
+// Row 22: 16 clients at once race for what an operator and a holder decide: an invitation for fewer, content while it
+// is banned, renewals of one certificate and the first use of them all, the delete token of one paste. Kills are in
 // row-22-kills.ts.
 
 import { setTimeout as pause } from 'node:timers/promises';
@@ -19,7 +19,7 @@ const RACERS = 16;
 /** Of one invitation. */
 const MOST_USES = 1000;
 
-/** Of each of the five kinds. */
+/** Rounds of races: each has an invitation, withdrawn in every second round, a ban, renewals and a delete token. */
 const RACES = { quick: 2, full: 10 };
 
 export const governedRow: Row = {
@@ -52,7 +52,7 @@ export const governedRow: Row = {
   },
 };
 
-/** Nothing that befalls the others befalls it. */
+/** The content of a paste to which nothing may happen. */
 const BYSTANDER = contentOf('bystander', 1, 300_000);
 
 /** What was banned, burned or deleted is removed in steps. */
@@ -75,7 +75,7 @@ interface Site {
   readonly racers: Racers;
 }
 
-/** Its answers; every one must be of these, or shed. */
+/** Resolves with the answers; each must have an allowed status, or be shed. */
 async function race(
   { unit, racers }: Site,
   what: string,
@@ -97,7 +97,7 @@ function statuses(answers: readonly Answer[]): unknown {
   return answers.map(({ status, body }) => [status, body.toString('latin1', 0, 120)]);
 }
 
-/** For fewer than ask. */
+/** An invitation for fewer than ask. */
 async function raceForInvitation(site: Site): Promise<void> {
   const { unit, service } = site;
   const { id, code, uses } = await invite(service, unit.random.between(1, RACERS - 1));
@@ -112,7 +112,7 @@ async function raceForInvitation(site: Site): Promise<void> {
   if (left === 0) await expectOver(site, code);
 }
 
-/** For more than ask, again and again while it is withdrawn: whoever asks after that is refused. */
+/** An invitation for more than ask, again and again while it is withdrawn; after that every request is refused. */
 async function raceWithWithdrawal(site: Site): Promise<void> {
   const { unit, service } = site;
   const { id, code } = await invite(service, MOST_USES);
@@ -147,7 +147,7 @@ async function expectOver({ unit, client }: Site, code: string): Promise<void> {
   if (late?.status !== 403) unit.lose(`an invitation that is over was answered ${late?.status}`);
 }
 
-/** Again and again until the command has ended. */
+/** Asks again and again until the command has ended. */
 async function askBeside({ service }: Site, command: readonly string[], ask: () => Promise<void>): Promise<void> {
   let isOver = false;
   const commanding = carriedOut(service, command).finally(() => (isOver = true));
@@ -157,7 +157,7 @@ async function askBeside({ service }: Site, command: readonly string[], ask: () 
   await Promise.all([commanding, asking()]);
 }
 
-/** Stored by 16 again and again while it is banned: whoever asks after that is refused, and nothing of it is left. */
+/** 16 store content again and again while it is banned; after that every request is refused, and none of it is left. */
 async function raceWithBan(site: Site, label: string): Promise<void> {
   const { unit, service, client } = site;
   const content = contentOf(label, 1, unit.random.pick([200, 20_000, 300_000]));
@@ -184,7 +184,7 @@ async function raceWithBan(site: Site, label: string): Promise<void> {
   }
 }
 
-/** All renew the same certificate: one renewal is left, and one first use takes its place. */
+/** All renew the same certificate: one renewal is left, and its first use puts it in the certificate's place. */
 async function raceForRenewal(site: Site): Promise<void> {
   const { unit, client, service } = site;
   const issued = await client.ask(issuing());
@@ -209,7 +209,7 @@ function validOf(service: Service, holder: string): readonly HeldCertificate[] {
   return readGoverned(service.databasePath).certificates.filter((one) => one.holder === holder && !one.isRevoked);
 }
 
-/** Who deletes it and, of one that burns, who reads it: one of them all has had it. */
+/** All delete or read the same paste: one deletion succeeds or, if it burns, one of all deletions and reads. */
 async function raceForToken(site: Site, label: string): Promise<void> {
   const { unit, client } = site;
   const burns = unit.random.oneIn(2);
@@ -222,7 +222,7 @@ async function raceForToken(site: Site, label: string): Promise<void> {
   const forged = `${token.startsWith('a') ? 'b' : 'a'}${token.slice(1)}`;
   const wrong: Ask = { ...remove, headers: { 'X-Delete-Token': forged } };
   const read: Ask = { method: 'GET', path: `/${id}/raw` };
-  // Whoever asks first mostly has it: it must not always be the same.
+  // The first request mostly succeeds, so the one sure deletion must not always be in the same place.
   const sure = unit.random.below(RACERS);
   const requests = Array.from({ length: RACERS }, (_, racer) => {
     return racer === sure ? remove : unit.random.pick([remove, remove, read, wrong]);

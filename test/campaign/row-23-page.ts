@@ -74,7 +74,7 @@ async function showAll(unit: Unit, browser: Browser, pastes: readonly Stored[]):
     for (const fault of wrong) unit.lose(`content ${index} in ${browser.name}: ${fault}`, evidence);
     unit.count(`pages in ${browser.name}`);
   }
-  // Whatever would still come of the last of them comes before the next document is there.
+  // What the last page would still do happens before the next document is there.
   await tab.open('about:blank');
   const asked = tab.requests.filter((url) => url !== 'about:blank');
   if (asked.join('\n') !== expected.join('\n')) {

@@ -1,5 +1,5 @@
 // Row 24d: three hosts over three nodes under HTTP load, while the disk of one node, which follows or leads, is full
-// for some seconds: it goes on without what it could not carry out, and may lead so. Kills are row-24-kills.ts.
+// for some seconds. It lacks the changes it could not carry out, and may lead like that. Kills are in row-24-kills.ts.
 
 import { readdirSync, rmSync, statfsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -22,30 +22,30 @@ const QUICK: readonly Fault[] = ['leader full', 'follower full, then leading'];
 const FAULTS: readonly Fault[] = ['follower full', ...QUICK];
 const ROUNDS = 4;
 
-/** Of each host. */
+/** To each host. */
 const CONNECTIONS = 4;
 
 const FEWEST_ACKNOWLEDGED = 30;
 
 const SHORTEST_FULL_MS = 1000;
 
-/** A leader may never say that it is full: where its log has no room either, it leads no more. */
+/** A leader may never answer that it is full: when its log has no room either, it stops leading. */
 const REFUSES_WITHIN_MS = 20_000;
 
-/** Longer than a host asks again for what was not answered. */
+/** Longer than a host goes on repeating a request that was not answered. */
 const LONGEST_FULL_MS = { quick: 2000, full: 14_000 };
 
-/** A host looks once a second how far the nodes are, and at once where the disk was full. */
+/** A host checks once a second how far each node has come, and at once after a full disk. */
 const LONGEST_FREE_MS = { quick: 500, full: 3000 };
 
-/** By then each host has looked, with all of it on a core or two. */
+/** By then each host has checked the nodes, even when everything runs on a core or two. */
 const LOOKED_WITHIN_MS = 3000;
 
 const LEAD_TRIES = 3;
 
 const TAKES_PART_WITHIN_MS = 30_000;
 
-/** What a node has under this load, most of it as its log, takes 80 MiB: with less it would be full for good. */
+/** Under this load the files of a node take 80 MiB, most of it the log; on a smaller disk it would be full for good. */
 const DISK_MIB = 192;
 
 export const clusterDiskRow: Row = {
@@ -63,7 +63,7 @@ export const clusterDiskRow: Row = {
   )),
 };
 
-/** The small one, and one of the others. */
+/** The node with the small disk, and one of the others. */
 type Pair = readonly [small: RqliteNode, other: RqliteNode];
 
 interface Site {
@@ -73,27 +73,27 @@ interface Site {
   readonly pair: Pair;
   readonly disk: string;
   readonly round: number;
-  /** A node with a full disk has led in this unit with what it lacked. */
+  /** Whether the node whose disk was full has led in this unit while it lacked changes. */
   readonly seen: { hasLed: boolean };
 }
 
 async function roundsOn(unit: Unit, cluster: Cluster, disk: string): Promise<void> {
-  // What the leader has no room for, the others may have carried out.
+  // The other nodes may have carried out a change for which the leader has no room.
   const world = newWorld({ isLate: true, unsettledMs: LOOKED_WITHIN_MS });
   const pair = cluster.nodes as unknown as Pair;
   await createAuthority(cluster.hosts[0]!);
   const full = Array.from({ length: ROUNDS }, (_, round) => FAULTS[(unit.seed + round) % FAULTS.length]!);
   const faults = unit.effort === 'quick' ? QUICK : full;
   const seen = { hasLed: false };
-  // On a busy machine others may lead first, each time: it is tried as often again.
+  // On a busy machine another node may lead first each time: then as many rounds again try it, until it leads.
   for (let round = 0; round < (seen.hasLed ? 1 : 2) * faults.length; round += 1) {
     if (unit.isHopeless()) break;
     const fault = faults[round] ?? 'follower full, then leading';
     const site = { unit, world, cluster, pair, disk, round, seen };
     await workThrough(site, fault);
-    // With such a node leading all that follows would be refused, and tell nothing more.
+    // With a damaged node as the leader, all that follows would be refused and tell nothing more.
     if (!(await areSound(unit, cluster))) break;
-    // What has healed must be as good as the others: it is asked when it leads.
+    // A node that has healed must be as good as the others, so it has to lead when it is asked.
     if (unit.effort === 'quick' || unit.random.oneIn(2)) await haveLead(cluster, pair[0]);
     await expectAllStored(unit, world, cluster.hosts, round);
     await examine(unit, world, cluster);
@@ -111,7 +111,7 @@ async function workThrough(site: Site, fault: Fault): Promise<void> {
     const working = { round, connections: CONNECTIONS, isPatient: true, isOver: () => isOver || !host.isAlive() };
     return workOn(unit, world, host.port(), working);
   });
-  // Whoever awaits it hears of a failure; until then it is nobody's.
+  // The await at the end reports a failure; until then it must not count as unhandled.
   for (const work of works) work.catch(() => undefined);
   try {
     await acknowledgedMore(unit, world, FEWEST_ACKNOWLEDGED);
@@ -123,7 +123,7 @@ async function workThrough(site: Site, fault: Fault): Promise<void> {
     await Promise.allSettled(works);
   }
   await Promise.all(works);
-  // Nothing is under way any more that one has and another not yet.
+  // Nothing is under way any more, so no node still waits for a change that another has.
   if (!(await comesTo(small, await newestOf(cluster)))) {
     unit.lose('a node that was restarted still lacks changes', await evidenceOf(cluster, site.disk));
   }
@@ -143,7 +143,7 @@ async function fillAndFree(site: Site, fault: Fault): Promise<void> {
       unit.most('hostSilentMs beside a full follower', performance.now() - begunMs);
       await acknowledgedMore(unit, world, FEWEST_ACKNOWLEDGED);
     }
-    // What a node gives back, as when it cuts its log, is taken as well.
+    // This also fills the room that a node frees, for example when it cuts its log.
     for (; performance.now() < endMs || isAwaited(); await pause(50)) fillDisk(filler);
   } finally {
     rmSync(filler, { force: true });
@@ -153,15 +153,15 @@ async function fillAndFree(site: Site, fault: Fault): Promise<void> {
   if (fault !== 'follower full') await leadOn(site);
 }
 
-/** Whether a 507 is still to come, until then. */
+/** The result says whether to wait further for a 507: until one has come, or that moment has. */
 function refusal(world: World, untilMs: number): () => boolean {
   const before = world.refused;
   return () => world.refused === before && performance.now() < untilMs;
 }
 
-/** With what it lacks, for a while: hosts must see it, and acknowledge nothing. */
+/** Has the node lead for a while although it lacks changes: hosts must notice, and acknowledge nothing. */
 async function leadOn({ unit, world, cluster, pair: [small, other], seen }: Site): Promise<void> {
-  // On a machine that is busy another may come to lead meanwhile.
+  // On a busy machine another node may become the leader meanwhile.
   for (let turn = 0; turn < LEAD_TRIES; turn += 1) {
     await haveLead(cluster, small);
     const term = await termLedBy(small);
@@ -178,7 +178,7 @@ async function leadOn({ unit, world, cluster, pair: [small, other], seen }: Site
   }
 }
 
-/** As scripts/deploy/cluster has it: from its log it takes what it lacks, unless it has made a snapshot since. */
+/** As scripts/deploy/cluster says: the node takes what it lacks from its log, unless it has made a snapshot since. */
 async function restart({ unit, world, cluster, pair: [small, other], disk, round }: Site): Promise<void> {
   const begunMs = performance.now();
   await small.kill();
@@ -211,8 +211,8 @@ async function restart({ unit, world, cluster, pair: [small, other], disk, round
 }
 
 /**
- * Under load there is always something. A leader whom a node has refused something, as on a full disk, may send it
- * nothing any more but that it leads, for as long as it does: https://github.com/hashicorp/raft/issues/612.
+ * Under load there is always something to send. A leader to which a node has refused something, as on a full disk, may
+ * tell it only that it leads, for as long as it leads: https://github.com/hashicorp/raft/issues/612.
  */
 async function isSentAnything(node: RqliteNode): Promise<boolean> {
   const before = (await raftOf(node)).last_log_index;
@@ -233,7 +233,7 @@ async function areSound(unit: Unit, { nodes }: Cluster): Promise<boolean> {
   return found.flat().length === 0;
 }
 
-/** Why a node may not come as far as the others. */
+/** What may show why a node does not come as far as the others. */
 async function evidenceOf({ nodes }: Cluster, disk: string): Promise<unknown> {
   const { bavail, bsize, blocks } = statfsSync(disk);
   const states = await Promise.all(nodes.map(async (node) => {
@@ -243,14 +243,14 @@ async function evidenceOf({ nodes }: Cluster, disk: string): Promise<unknown> {
   return { leftBytes: bavail * bsize, diskBytes: blocks * bsize, states };
 }
 
-/** Whether it has not carried out in a second what another had before. */
+/** Whether the small node, even after a second, has not carried out all that the other has carried out by now. */
 async function isLacking(small: RqliteNode, other: RqliteNode): Promise<boolean> {
   return !(await comesTo(small, await commandsOf(other), 1000));
 }
 
 async function comesTo(node: RqliteNode, commands: number, withinMs = TAKES_PART_WITHIN_MS): Promise<boolean> {
   for (const startMs = performance.now(); performance.now() - startMs < withinMs; await pause(50)) {
-    // Before it has tables there is no such number.
+    // While a node has no tables, there is no such number.
     if (await commandsOf(node).catch(() => 0) >= commands) return true;
   }
   return false;

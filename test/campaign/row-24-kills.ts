@@ -20,7 +20,7 @@ const QUICK: readonly Fault[] = ['leader and host killed', 'two nodes stopped'];
 const FAULTS: readonly Fault[] = ['leader killed', 'host killed', 'all nodes killed', 'leader stopped', ...QUICK];
 const ROUNDS = 20;
 
-/** Of each host. */
+/** To each host. */
 const CONNECTIONS = 4;
 
 const FEWEST_ACKNOWLEDGED = 30;
@@ -32,7 +32,7 @@ const STOPPED_MS = 4000;
 /** For a host to see what has become of the nodes. */
 const PATIENCE_MS = 60_000;
 
-/** What a killed host had under way has a lease of a minute, cleanup by that host another, and it comes by every minute. */
+/** What a killed host had under way has a lease of a minute, its cleanup another, and cleanup comes every minute. */
 const SWEPT_WITHIN_MS = 240_000;
 
 export const clusterKillRow: Row = {
@@ -68,7 +68,7 @@ async function workThrough(
   const workOnHost = (host: Service): void => {
     const working = { round, connections: CONNECTIONS, isPatient: true, isOver: () => isOver || !host.isAlive() };
     const work = workOn(unit, world, host.port(), working);
-    // Whoever awaits it hears of a failure; until then it is nobody's.
+    // The await at the end reports a failure; until then it must not count as unhandled.
     work.catch(() => undefined);
     works.set(host, work);
   };
@@ -88,7 +88,7 @@ async function workThrough(
   unit.count(fault);
 }
 
-/** Others elect one of them meanwhile. */
+/** The other nodes elect one of themselves meanwhile. */
 async function stopLeader(unit: Unit, world: World, { hosts, findLeader }: Cluster, round: number): Promise<void> {
   const leader = await findLeader();
   const begunMs = performance.now();
@@ -113,7 +113,7 @@ async function restartNodes({ nodes }: Cluster): Promise<void> {
   await Promise.all(nodes.map((node) => node.start()));
 }
 
-/** Others take over; then what was killed comes back, a host as a new one. */
+/** Other nodes and hosts take over; then the killed ones come back, a host as a new one. */
 async function kill(
   unit: Unit, world: World, cluster: Cluster, { round, fault }: { round: number; fault: Fault },
 ): Promise<void> {
@@ -129,7 +129,7 @@ async function kill(
   if (host !== undefined) hosts[place] = await cluster.startHost();
 }
 
-/** Resolves with the slowest of those that live: none may be left behind while the others acknowledge. */
+/** Resolves when the slowest living host has stored something: none may be left behind while others acknowledge. */
 export async function expectAllStored(unit: Unit, world: World, hosts: readonly Service[], round: number): Promise<void> {
   const living = hosts.filter((host) => host.isAlive());
   await Promise.all(living.map((host) => expectStored(unit, world, host, round)));
@@ -156,7 +156,7 @@ async function expectUnhealthy(unit: Unit, hosts: readonly Service[]): Promise<v
   unit.most('unhealthyMs', performance.now() - startMs);
 }
 
-/** Holds what the hosts and the nodes have to what was acknowledged. */
+/** Checks what the hosts and the nodes have against what was acknowledged. */
 export async function examine(unit: Unit, world: World, cluster: Cluster): Promise<void> {
   for (const host of cluster.hosts) {
     if (!host.isAlive()) unit.lose('a host ended by itself', host.output().slice(-2000));

@@ -1,4 +1,4 @@
-// Row 24, races: those of rows 4 and 5 whose racers are at three hosts over three nodes.
+// Row 24, races: those of rows 4 and 5, with racers at three hosts over three nodes.
 
 import { rqliteMissing } from '../support/rqlite.ts';
 import { createClient } from './client.ts';

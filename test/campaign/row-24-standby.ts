@@ -1,6 +1,6 @@
 // Row 24, the standby: a service with a replica by Litestream under HTTP load, while both are killed, the replica is
-// out of reach and hosts are lost. What is restored must be the database of one moment, and scripts/deploy/litestream
-// says of which. Three hosts over three nodes are row-24-kills.ts.
+// out of reach and hosts are lost. A restored database must be that of one moment, and scripts/deploy/litestream says
+// which moment. Three hosts over three nodes are in row-24-kills.ts.
 
 import { statSync } from 'node:fs';
 import { setTimeout as pause } from 'node:timers/promises';
@@ -16,8 +16,8 @@ import { type Replicated, startReplicated } from './replicated.ts';
 import type { Row, Unit } from './row.ts';
 
 /**
- * While it is worked on. Nothing is asked any more once `endWork` was called; it resolves when all that was asked
- * has an answer, or never will.
+ * Runs while the load works on the service. Once `endWork` was called, nothing more is asked; it resolves when each
+ * request has an answer or will never get one.
  */
 type Trial = (site: Site, endWork: () => Promise<void>) => Promise<void>;
 
@@ -39,22 +39,22 @@ const CONNECTIONS = 8;
 const FEWEST_ACKNOWLEDGED = 30;
 const LONGEST_LIFE_MS = 900;
 
-/** systemd kills the rest when Litestream has ended: at once, or a little later. */
+/** When Litestream has ended, systemd kills the rest of the unit, at once or a little later. */
 const LONGEST_SURVIVAL_MS = 200;
 
 const LONGEST_OUT_OF_REACH_MS = 3000;
 
-/** Whatever has failed, by then it works again. */
+/** Whatever has failed must work again by then. */
 const PATIENCE_MS = 60_000;
 
-/** More than a slow machine makes of half a second. */
+/** More than half a second becomes on a slow machine. */
 const HOPELESS_WINDOW_MS = 5000;
 
 interface Site {
   readonly unit: Unit;
   readonly replicated: Replicated;
   readonly world: World;
-  /** How pastes were at the last start, and when that was. */
+  /** The states of the pastes at the last start, and the moment of that start. */
   readonly begun: Map<KnownPaste, Beginning>;
   begunMs: number;
   round: number;
@@ -66,7 +66,7 @@ export const standbyRow: Row = {
   target: '500 kills, 200 lost hosts, 160 times out of reach',
   units: 40,
   least: ['kills', 'lost hosts', 'times out of reach', 'acknowledged', 'create', 'delete'],
-  // README.md says half a second: of a machine that does nothing else.
+  // README.md says half a second, for a machine that does nothing else.
   bars: { windowMs: 1000, endedMs: 2000, caughtUpMs: 5000, logMiB: 64, readyMs: 5000 },
   obstacle: litestreamMissing,
   async run(unit) {
@@ -104,7 +104,7 @@ function beginWork({ unit, world, replicated, round }: Site): () => Promise<void
   let isOver = false;
   const working = { round, connections: CONNECTIONS, isOver: () => isOver };
   const work = workOn(unit, world, replicated.host().port(), working);
-  // Whoever awaits it hears of a failure; until then it is nobody's.
+  // The await of `endWork` reports a failure; until then it must not count as unhandled.
   work.catch(() => undefined);
   return () => {
     isOver = true;
@@ -164,7 +164,7 @@ async function tryOutOfReachAndKilled(
   await restart(site);
 }
 
-/** Litestream goes with it; what else the unit of systemd has is killed then. */
+/** Litestream must end with the service; then the rest of the systemd unit is killed. */
 async function killService(site: Site): Promise<void> {
   const host = site.replicated.host();
   process.kill(serviceUnder(host.pid())!, 'SIGKILL');
@@ -179,12 +179,12 @@ async function killBoth(site: Site): Promise<void> {
   site.unit.count('kills');
 }
 
-/** When that was. Much is changed before it resolves. */
+/** Resolves with the moment of the cut, after many more changes. */
 async function cutOff(site: Site): Promise<number> {
   const { unit, replicated, world } = site;
   const cutOffMs = Date.now();
   replicated.cutOff();
-  // Longer than a call that was under way.
+  // Longer than a call that is under way can still take.
   await pause(100);
   const newest = replicated.newestCopy('replica');
   await acknowledgedMore(unit, world, FEWEST_ACKNOWLEDGED);
@@ -195,14 +195,14 @@ async function cutOff(site: Site): Promise<number> {
   return cutOffMs;
 }
 
-/** Then nothing of what was there before is missing. */
+/** When this resolves, the replica lacks nothing that the service had before. */
 async function workUntilReplicated(site: Site): Promise<void> {
   const { unit, replicated, world } = site;
   const [sinceMs, startMs] = [Date.now(), performance.now()];
   const endWork = beginWork(site);
-  // The first certificate is the admin's, and is not to be lost.
+  // The first certificate is the admin's, and must not be lost.
   await until(unit, 'there was a certificate', () => world.certificates.length > 0);
-  // Another copy may be under way that was begun before.
+  // Two more, because a copy that was begun before may still be under way.
   const wanted = replicated.newestCopy('beside') + 2;
   await until(unit, 'the replica had a change', () => replicated.newestCopy('replica') >= wanted);
   unit.most('caughtUpMs', performance.now() - startMs);
@@ -210,7 +210,7 @@ async function workUntilReplicated(site: Site): Promise<void> {
   expectAll(site, sinceMs);
 }
 
-/** What was answered before `promisedMs`, but for the last moment, is there again. */
+/** All that was answered before `promisedMs`, except in the last moment, must be there again. */
 async function loseHost(site: Site, endWork: () => Promise<void>, promisedMs: number): Promise<void> {
   const { unit, replicated } = site;
   const lostMs = Date.now();
@@ -225,7 +225,7 @@ async function loseHost(site: Site, endWork: () => Promise<void>, promisedMs: nu
   await takeOver(site, inspection);
 }
 
-/** What the replica has, which must be all that was answered by then. */
+/** Restores the replica, which must have all that was answered by then. */
 function expectAll(site: Site, byMs: number): Inspection {
   const inspection = site.replicated.restore();
   const missingMs = byMs - judge(site, inspection, Date.now());
@@ -233,7 +233,7 @@ function expectAll(site: Site, byMs: number): Inspection {
   return inspection;
 }
 
-/** The moment before `toMs` of which a restored database is; that all of it is of that one. */
+/** The moment, `toMs` at the latest, of which a restored database is; whatever is of another moment is a loss. */
 function judge(site: Site, { faults, pastes, certificates }: Inspection, toMs: number): number {
   const { unit, world, begun, begunMs } = site;
   for (const fault of faults) unit.lose(`restored: ${fault}`);
@@ -255,7 +255,7 @@ function judge(site: Site, { faults, pastes, certificates }: Inspection, toMs: n
   return atMs;
 }
 
-/** Another host goes on with what was restored, and from there the model. */
+/** Another host goes on with what was restored, and the model continues from that. */
 async function takeOver(site: Site, { pastes, certificates }: Inspection): Promise<void> {
   const { unit, replicated, world } = site;
   world.pastes.push(...world.forgotten.splice(0));
@@ -269,14 +269,14 @@ async function takeOver(site: Site, { pastes, certificates }: Inspection): Promi
   await examine(site);
 }
 
-/** Until the replica has a copy of the whole database: with the host, more would be lost before. */
+/** Waits until the replica has a copy of the whole database: before that, a lost host would lose more. */
 async function restart(site: Site): Promise<void> {
   await site.replicated.start();
   await examine(site);
   await workUntilReplicated(site);
 }
 
-/** What was settled by then can be no other way in what is restored later. */
+/** What is settled now cannot be different in what is restored later. */
 function beginAnew(site: Site): void {
   site.begunMs = Date.now();
   for (const known of [...site.world.pastes, ...site.world.forgotten]) {
@@ -284,7 +284,7 @@ function beginAnew(site: Site): void {
   }
 }
 
-/** Holds what serves to what was acknowledged. */
+/** Checks what the service has against what was acknowledged. */
 async function examine(site: Site): Promise<void> {
   const { unit, replicated, world } = site;
   const host = replicated.host();

@@ -1,5 +1,5 @@
 // Row 25: pastec while something fails on its user's machine: each program that it starts, at each of its calls, and
-// the disk of each folder that it writes to. Which programs those are is found by running it.
+// the disk of each folder that it writes to. A run with nothing broken shows which programs those are.
 
 import { readdirSync } from 'node:fs';
 import { join } from 'node:path';
@@ -11,14 +11,14 @@ import { mountFilled, mountObstacle } from './mounts.ts';
 import { installedPrograms } from './programs.ts';
 import type { Row, Unit } from './row.ts';
 
-/** `disk`: the room of the folders, in pages and in files, from none to enough. Only where there can be such disks. */
+/** `disk`: folders with room for more and more pages or files, from none to enough. Only where disks can be mounted. */
 type Kind = Defect | 'disk';
 const KINDS: readonly Kind[] = mountObstacle() === undefined ? [...EVERY_DEFECT, 'disk'] : EVERY_DEFECT;
 
 /** Each run waits for processes most of the time. */
 const AT_ONCE = 4;
 
-/** What was wrong once, by scenario: in the test suite as well. */
+/** Calls whose failure once went wrong, by scenario: the test suite tries them as well. */
 const ONCE_WRONG: Readonly<Record<string, readonly (readonly [program: string, number: number, defect: Defect])[]>> = {
   'put -E': [['cat', 1, 'is silent'], ['cat', 2, 'stops halfway'], ['cat', 3, 'stops halfway']],
   'get of what burns and is encrypted': [['cat', 1, 'is silent']],
@@ -34,7 +34,7 @@ const ONCE_WRONG: Readonly<Record<string, readonly (readonly [program: string, n
   'status': [['sed', 1, 'is killed'], ['date', 2, 'is killed'], ['tr', 1, 'is killed'], ['curl', 3, 'has no room']],
 };
 
-/** In the test suite, of a scenario with nothing of those. */
+/** What the test suite tries in a scenario without such calls. */
 const QUICK_CALLS = 1;
 
 /** More room than any run needs, in pages and in files. */
@@ -132,7 +132,7 @@ async function breakCall(trials: Trials, call: Call, defect: Defect): Promise<vo
     const attempt = await trials.scenario.begin(trial);
     const { path, hasCome } = pathWithCall(trial.root, defect, call);
     const ended = await runClient(trial, attempt.args, attempt.input ?? '', { PATH: path });
-    // A run may come by with fewer calls than the one before, as in a search for work.
+    // A run may make fewer calls than the one before, for example while it solves a challenge.
     if (!hasCome()) return trials.unit.count('calls that did not come');
     const lies = defect === 'is silent' || defect === 'stops halfway';
     const failure = { program: call.program, lies, isFull: false, expected: trials.expected };
@@ -142,7 +142,7 @@ async function breakCall(trials: Trials, call: Call, defect: Defect): Promise<vo
   });
 }
 
-/** In each folder, with more and more room until there is enough. */
+/** Runs with each folder on a disk, with more and more room until there is enough. */
 async function fillDisks(trials: Trials): Promise<void> {
   for (const place of PLACES) {
     for (const kind of ['pages', 'files'] as const) {

@@ -1,6 +1,6 @@
 // The frame of the reliability campaign: what a row is, and what one unit of it may use. A row tries something on real
-// processes, sockets and files, and says what was lost. Which rows there are is rows.ts; who runs them, stops and goes
-// on is scripts/campaign.mjs, and test/crash/campaign-*.test.ts in small.
+// processes, sockets and files, and reports what was lost. rows.ts lists the rows. scripts/campaign.mjs runs them,
+// stops and continues; test/crash/campaign-*.test.ts run small versions of them.
 
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
@@ -13,45 +13,45 @@ export type Effort = 'quick' | 'full';
 
 /** One property that must hold, and how it is tried. */
 export interface Row {
-  /** As the paper numbers it; a letter after the number for a second way of trying the same. */
+  /** Its number in RELIABILITY.md; a letter after the number marks a second way of trying the same thing. */
   readonly name: string;
   readonly title: string;
-  /** What the whole campaign amounts to, in words. */
+  /** How much the whole campaign tries, in words. */
   readonly target: string;
-  /** How many units of full effort make that. Each is independent, and for the same seed as much the same as can be. */
+  /** How many units of full effort reach the target. They are independent; a seed repeats one as closely as it can. */
   readonly units: number;
-  /** What they must have counted in all, where it depends on the machine how much a unit does: else there are more units. */
+  /** Counts that all units must reach together, by more units if need be: how much one does depends on the machine. */
   readonly goals?: Readonly<Record<string, number>>;
   /**
-   * What `unit.count` has counted after every unit, quick or full: nothing was lost of what was not tried, so a unit
-   * without one of these is a loss.
+   * What every unit, quick or full, must have counted with `unit.count`. A unit that lacks one of these is a loss,
+   * because nothing can be lost of what was not tried.
    */
   readonly least: readonly string[];
-  /** Upper bounds of what `unit.most` notes. The test suite does not judge by them: they are about time and room. */
+  /** Upper bounds of what `unit.most` notes. The test suite does not check them, as they are about time and room. */
   readonly bars?: Readonly<Record<string, number>>;
-  /** Why it cannot be tried on this machine, with so much effort; undefined where it can. */
+  /** Why this machine cannot try the row with that effort; undefined where it can. */
   readonly obstacle?: (effort: Effort) => string | undefined;
-  /** Resolves when the unit is through. What breaks is told with `unit.lose`; a throw is a failure of the row. */
+  /** Resolves when the unit is done. Reports what breaks with `unit.lose`; a throw means that the row itself failed. */
   readonly run: (unit: Unit) => Promise<void>;
 }
 
 /** What came of a unit. */
 export interface UnitResult {
-  /** How many of what, to be added up. */
+  /** Counts by name; those of all units are added up. */
   readonly tried: Readonly<Record<string, number>>;
-  /** The largest seen of what. */
+  /** The largest values seen, by name. */
   readonly most: Readonly<Record<string, number>>;
   readonly lost: readonly Loss[];
-  /** As they were taken, in their order. */
+  /** In the order in which they were taken. */
   readonly samples: readonly Sample[];
 }
 
-/** What was measured at a moment, by what it is. */
+/** Values that were measured at one moment, by name. */
 export type Sample = Readonly<Record<string, number>>;
 
 export interface Loss {
   readonly what: string;
-  /** Whatever helps to see why, as JSON: a history, a request, a point of a fault. */
+  /** Whatever helps to find the cause, as JSON: a history, a request, a point of a fault. */
   readonly evidence?: unknown;
 }
 
@@ -64,23 +64,23 @@ export interface Unit {
   readonly folder: string;
   /** The built service's entry, for a row that starts it in a way of its own. */
   readonly main: string;
-  /** As ServiceOptions has it. */
+  /** The same as in ServiceOptions. */
   readonly ownGroup: boolean;
   /** Starts the built service; what still runs at the end of the unit is killed. */
   start(options: Omit<ServiceOptions, 'main' | 'ownGroup'>): Promise<Service>;
   /** Adds to what was tried. */
   count(name: string, amount?: number): void;
-  /** Notes a value of which the largest is reported. */
+  /** Notes a value; the largest one is reported. */
   most(name: string, value: number): void;
-  /** Keeps it, to three decimals, for a table and a plot over time. */
+  /** Keeps the values, to three decimals, for a table and a plot over time. */
   sample(values: Sample): void;
-  /** Something that must hold did not. */
+  /** Reports that something that must hold did not. */
   lose(what: string, evidence?: unknown): void;
-  /** So many losses that further ones would tell nothing new: the unit should come to its end. */
+  /** Whether there are so many losses that more would tell nothing new. Then the unit should end. */
   isHopeless(): boolean;
   /**
-   * Whether the row should go on to another unit by itself, with all that it has started. What was found until then is
-   * one unit, and written as such: it is not lost when the campaign is stopped.
+   * Whether the row should go on to another unit by itself, and keep all that it has started. If so, what was found
+   * until now is written down as one unit, so that it is not lost when the campaign is stopped.
    */
   goesOn(): boolean;
   /** A line for the person who waits. */
@@ -93,7 +93,7 @@ export interface UnitOptions {
   /** The built service's entry. */
   readonly main: string;
   readonly ownGroup?: boolean;
-  /** Keeps what a unit found of which the row may go on to another; whether it may. Without this it may not. */
+  /** Says whether the row may go on to another unit, and if so, keeps what this one found. Without this it may not. */
   readonly goesOn?: (result: UnitResult) => boolean;
   readonly note?: (text: string) => void;
 }
@@ -101,8 +101,8 @@ export interface UnitOptions {
 const MANY_LOSSES = 20;
 
 /**
- * Carries out a unit of a row, or several in one go, and cleans up. Gives the last. A row that throws has lost too: what
- * it found before may say why.
+ * Carries out a unit of a row, or several in one go, cleans up, and returns the result of the last one. A throw of the
+ * row counts as a loss; what the row found before is kept, since it may say why.
  */
 export async function runUnit(row: Row, options: UnitOptions): Promise<UnitResult> {
   const { seed, effort, main, ownGroup = false, goesOn, note = () => {} } = options;
@@ -126,12 +126,12 @@ export async function runUnit(row: Row, options: UnitOptions): Promise<UnitResul
       found.tried[name] = (found.tried[name] ?? 0) + amount;
     },
     most: (name, value) => {
-      // No bar is under it, and none over it.
+      // NaN is neither above nor below a bar.
       if (!Number.isFinite(value)) throw new Error(`${name} is ${value}`);
       found.most[name] = Math.max(found.most[name] ?? 0, Math.round(value));
     },
     sample: (values) => {
-      // There are thousands, which are kept for long.
+      // There are thousands of samples, and they are kept for a long time.
       const rounded = Object.entries(values).map(([name, value]) => [name, Math.round(value * 1000) / 1000] as const);
       found.samples.push(Object.fromEntries(rounded));
     },
@@ -159,7 +159,7 @@ export async function runUnit(row: Row, options: UnitOptions): Promise<UnitResul
   return found;
 }
 
-/** One that lost so much that it came to an early end has said enough. */
+/** A unit with losses may lack counts, since it may have ended early because of them. */
 function expectTried({ least }: Row, { tried, lost }: Found): void {
   const missing = least.filter((name) => (tried[name] ?? 0) === 0);
   if (missing.length > 0 && lost.length === 0) lost.push({ what: `nothing was tried of: ${missing.join(', ')}` });

@@ -1,4 +1,4 @@
-// Every row of the campaign, in the order of the paper. A new row is a file beside this one and a line here.
+// Every row of the campaign, in the order of RELIABILITY.md. A new row is a file beside this one and a line here.
 
 import type { Row } from './row.ts';
 import { historyRow } from './row-01-histories.ts';

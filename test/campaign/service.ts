@@ -1,5 +1,5 @@
-// The built service as a process that a row starts, pauses and kills, again and again on the same database. Its
-// environment is what the row gives, beside limits switched off; test/support/main-process.ts is for tests of one life.
+// The built service as a process that a row starts, pauses and kills, again and again on the same database. Limits are
+// switched off unless the row sets them; test/support/main-process.ts is for tests that start the service once.
 
 import { spawn, spawnSync } from 'node:child_process';
 import { once } from 'node:events';
@@ -14,35 +14,35 @@ export interface ServiceOptions {
   /** Where the database is, and whatever else the process leaves. */
   readonly folder: string;
   readonly environment?: Readonly<Record<string, string>>;
-  /** Out of reach of the terminal's signals: for a runner that ends its units, and so its services, by itself. */
+  /** Keeps the terminal's signals away, for a runner that ends its units, and so its services, by itself. */
   readonly ownGroup?: boolean;
-  /** A program that starts the service, with its words: its is `pid`, and `kill` ends all that it has started. */
+  /** A program, with its words, that starts the service: `pid` is then its own, and `kill` ends all it has started. */
   readonly parent?: readonly string[];
 }
 
 export interface Service {
   /** Resolves when it listens; rejects when it ends before, with what it wrote. */
   readonly ready: Promise<void>;
-  /** Of the service, once it is ready. */
+  /** 0 until the service is ready. */
   readonly port: () => number;
   /** From its start until it listened. */
   readonly readyMs: () => number;
   readonly databasePath: string;
   readonly pid: () => number;
-  /** The last of it: a service under load logs gigabytes. */
+  /** Only the end of its output, because a service under load logs gigabytes. */
   readonly output: () => string;
-  /** Resolves when it next writes that; rejects when it does not for long. */
+  /** Resolves when it next writes something that matches; rejects when it does not in SAYING_MS. */
   says(pattern: RegExp): Promise<void>;
   readonly isAlive: () => boolean;
   /** Runs another command of the program with the same settings, to its end. */
   command(words: readonly string[]): Commanded;
-  /** The same beside everything else. */
+  /** The same, while everything else goes on. */
   beginCommand(words: readonly string[]): { readonly ended: Promise<Commanded>; kill(): void };
   /** SIGKILL; resolves when it is gone. */
   kill(): Promise<void>;
   /** SIGTERM; resolves with the exit code, or the signal's name. */
   stop(): Promise<number | string>;
-  /** Between the two no thread of it does anything: its files are as a kill would leave them. Linux only. */
+  /** From `pause` to `resume` none of its threads runs, so its files are as a kill would leave them. Linux only. */
   pause(): void;
   resume(): void;
 }
@@ -53,7 +53,7 @@ export interface Commanded {
   readonly output: string;
 }
 
-/** Everything that would refuse a row's requests for their number. */
+/** Switches off everything that would refuse a row's requests because of their number. */
 export const WITHOUT_LIMITS = {
   SERVICE_PORT: '0',
   SERVICE_RATE_MAX: '0',
@@ -68,12 +68,12 @@ export const WITHOUT_LIMITS = {
 
 const OUTPUT_KEPT = 2 ** 22;
 
-/** For what it says at once. */
+/** For messages that the service writes at once. */
 const SAYING_MS = 30_000;
 
 const LISTENING = /https?:\/\/127\.0\.0\.1:(\d+)\b/;
 
-/** Begins at once; who needs it to serve awaits `ready`. */
+/** Starts at once; await `ready` before asking it for anything. */
 export function startService(options: ServiceOptions): Service {
   const { main, folder, environment = {}, ownGroup = false, parent } = options;
   mkdirSync(folder, { recursive: true });
@@ -94,10 +94,10 @@ export function startService(options: ServiceOptions): Service {
   let isClosed = false;
   const killAll = (): void => {
     if (parent === undefined) child.kill('SIGKILL');
-    // Until its output is closed there is someone in the group, and its number is nobody else's.
+    // Until its output is closed, some process of the group lives, so no other group has its number.
     else if (!isClosed && child.pid !== undefined) killGroup(child.pid);
   };
-  // A row may end without its finally: then nothing must outlive the campaign.
+  // A row may end without its `finally`; even then nothing may outlive the campaign.
   process.once('exit', killAll);
   const ended = once(child, 'close').then(([code, signal]) => {
     isClosed = true;
@@ -109,7 +109,7 @@ export function startService(options: ServiceOptions): Service {
     const hear = (heard: string): void => {
       output += heard;
       if (output.length > 2 * OUTPUT_KEPT) output = output.slice(-OUTPUT_KEPT);
-      // With the beginning of a line that came in two pieces.
+      // 500 characters more, because a line may come in two pieces.
       for (const [pattern, resolve] of waiting) if (pattern.test(output.slice(-heard.length - 500))) resolve();
       if (port !== 0) return;
       port = Number(LISTENING.exec(output)?.[1] ?? 0);
@@ -120,7 +120,7 @@ export function startService(options: ServiceOptions): Service {
     for (const stream of [child.stdout, child.stderr] as Readable[]) stream.setEncoding('utf8').on('data', hear);
     void ended.then((how) => reject(new Error(`the service ended with ${how} before it listened:\n${output}`)));
   });
-  // Rejected by a kill as well, which whoever kills knows about.
+  // A kill before it listens rejects it too; that must not count as unhandled.
   ready.catch(() => undefined);
 
   return {
@@ -170,12 +170,12 @@ function killGroup(pid: number): void {
   try {
     process.kill(-pid, 'SIGKILL');
   } catch (error) {
-    // All of it has just ended.
+    // The whole group has just ended.
     if ((error as NodeJS.ErrnoException).code !== 'ESRCH') throw error;
   }
 }
 
-/** The signal was sent, and each thread stops when it next comes by (proc_pid_stat(5): the state after the name). */
+/** Each thread stops some time after the signal was sent (proc_pid_stat(5): the state comes after the name). */
 function isStopped(pid: number): boolean {
   const tasks = readdirSync(`/proc/${pid}/task`);
   return tasks.every((task) => /\) [TtZX] /.test(readFileSync(`/proc/${pid}/task/${task}/stat`, 'latin1')));

@@ -1,6 +1,6 @@
 // A slow attack, as a part of a row: as many connections as it can get, each of which costs the service something and
-// the attacker next to nothing. The four kinds are those of slowhttptest, from as many addresses as wanted, and what is
-// ended is opened again.
+// the attacker next to nothing. The four kinds are those of slowhttptest, from as many addresses as wanted. A
+// connection that is ended is opened again.
 
 import { connect, type Socket } from 'node:net';
 import { runPart } from './part.ts';
@@ -20,15 +20,15 @@ export interface AttackOptions {
 
 export interface Attacked {
   readonly opened: number;
-  /** At once, since there were too many. */
+  /** Connections that were refused at once, because there were too many. */
   readonly refused: number;
-  /** By the service, later. */
+  /** Connections that the service ended later. */
   readonly ended: number;
-  /** What a connection lasted, of those that were not refused. */
+  /** The longest time that a connection lasted. */
   readonly longestMs: number;
 }
 
-/** A byte or a line now and then, by which nothing looks idle. */
+/** A byte or a line now and then keeps a connection from looking idle. */
 const TRICKLE_MS = 1000;
 const OPENED_PER_TICK = 20;
 const TICK_MS = 20;
@@ -44,7 +44,7 @@ const STARTS: Readonly<Record<AttackKind, (path: string) => string>> = {
 const TRICKLES: Readonly<Record<AttackKind, (path: string) => string>> = {
   headers: () => 'X-A: b\r\n',
   body: () => 'a',
-  // Empty lines between requests say nothing (RFC 9112 section 2.2), but to a connection that is gone.
+  // Empty lines between requests mean nothing (RFC 9112 section 2.2), but a write shows that a connection is gone.
   read: () => '\r\n',
   range: STARTS.range,
 };
@@ -65,7 +65,7 @@ async function attack(options: AttackOptions, over: Promise<void>): Promise<Atta
     let isRefused = false;
     socket.write(STARTS[kind](path));
     socket.on('data', (bytes) => {
-      // Whoever reads slowly takes this one piece, and the next with the next trickle.
+      // A slow reader takes this one piece, and the next one when `reading` resumes it.
       if (kind === 'read') socket.pause();
       isRefused ||= bytes.toString('latin1', 0, 12) === 'HTTP/1.1 503';
     });
@@ -89,7 +89,7 @@ async function attack(options: AttackOptions, over: Promise<void>): Promise<Atta
   const trickling = setInterval(() => {
     for (const socket of open.keys()) socket.write(TRICKLES[kind](path));
   }, TRICKLE_MS);
-  // A piece every few seconds is under any minimum rate.
+  // A piece in 20 seconds is below any minimum rate.
   const reading = setInterval(() => {
     if (kind === 'read') for (const socket of open.keys()) socket.resume();
   }, 20 * TRICKLE_MS);

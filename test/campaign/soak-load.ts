@@ -1,6 +1,6 @@
 // Everyday use for a long time, as a part of a row: pastes that expire soon are created, read by popularity, looked at,
-// listed, burned and deleted, so many requests a second, or as many as are answered; and by the clock there are large
-// uploads and registrations.
+// listed, burned and deleted, at a given number of requests a second or at as many as are answered. Large uploads and
+// registrations come by the clock.
 
 import { runPart } from './part.ts';
 import { createClient, type Answer, type Ask, type Client } from './client.ts';
@@ -24,7 +24,7 @@ export interface Soaked {
   readonly uploads: number;
   readonly registrations: number;
   readonly seconds: number;
-  /** What was not answered as it must be, by what it was. */
+  /** Answers that were not as they must be, by what they were. */
   readonly wrong: Readonly<Record<string, number>>;
 }
 
@@ -36,16 +36,16 @@ interface Known {
   readonly untilMs: number;
 }
 
-/** What the service takes of somebody who only claims to be known, or nearly. */
+/** Nearly the most that the service takes from a client that only claims to be known. */
 const UPLOAD_BYTES = 3_000_000;
 
-/** Who has more has longer lists, of what has expired too until the next cleanup: in a day no owner has most of it. */
+/** Many, because lists get longer with an owner's pastes, among them expired ones until the next cleanup. */
 const OWNERS = 1000;
 
-/** Of a connection; a paste that is not asked for any more expires all the same. */
+/** On one connection. Older pastes are not asked for any more, and expire all the same. */
 const MOST_KNOWN = 50;
 
-/** Before a paste expires it is not asked for any more, so that every answer is certain. */
+/** For this long before a paste expires it is not asked for, so that every answer is certain. */
 const MARGIN_MS = 1500;
 
 async function soak(options: SoakOptions, over: Promise<void>): Promise<Soaked> {
@@ -74,7 +74,7 @@ async function soak(options: SoakOptions, over: Promise<void>): Promise<Soaked> 
     client.close();
   }
 
-  /** How often. */
+  /** Resolves with how often it asked. */
   async function byClock(seconds: number, ask: (client: Client, turn: number) => Promise<string | undefined>) {
     const client = createClient(port);
     let turn = 0;
@@ -98,7 +98,7 @@ function ownerOf(index: number): string {
   return String(index % OWNERS).padStart(40, 'c');
 }
 
-/** Stored and read again. */
+/** Stores a large paste and reads it again. */
 async function upload(client: Client, turn: number, ttlSeconds: number): Promise<string | undefined> {
   const body = Buffer.alloc(UPLOAD_BYTES, `upload ${turn} `);
   const headers = { 'X-SSL-Client-SHA1': ownerOf(turn), 'X-Expiry': String(ttlSeconds) };

@@ -1,6 +1,6 @@
-// Uploads in tiny pieces, as a part of a row: so many at once, one after the other on each connection, each read back
-// and compared. A way is what the pieces are: of a byte or as small as a long body may have them, many to a packet or
-// one, in JSON with every character escaped, in forms.
+// Uploads in tiny pieces, as a part of a row: many connections at once, each with one upload after the other, which is
+// read back and compared. A way says what the pieces are: of a byte or as small as a long body may have them, many to a
+// packet or one, in JSON with every character escaped, in forms.
 
 import { createClient, type Answer, type Ask, type Client } from './client.ts';
 import { runPart } from './part.ts';
@@ -11,18 +11,18 @@ export interface TinyOptions {
   readonly ways: readonly TinyWay[];
   readonly port: number;
   readonly connections: number;
-  /** Connections take these in turn: no address may have all of them. */
+  /** Connections take these in turn, because no address may have all of the connections. */
   readonly addresses: readonly string[];
-  /** Of each way. */
+  /** For each way. */
   readonly seconds: number;
 }
 
 export interface TinySent {
-  /** How many bodies, by their way and what became of them, as it must. */
+  /** How many bodies had the right outcome, by way and outcome. */
   readonly sent: Readonly<Record<string, number>>;
-  /** Of what was stored and read back. */
+  /** Bytes of content that was stored and read back. */
   readonly bytes: number;
-  /** By what was answered instead. */
+  /** How many had not, by way and what was answered instead. */
   readonly wrong: Readonly<Record<string, number>>;
 }
 
@@ -40,12 +40,12 @@ const FEW_BYTES = 3968;
 const MANY_BYTES = 8192;
 const SMALLEST_LONG_PIECE = 16;
 
-/** It cuts escapes of six bytes at each of their places. */
+/** Escapes have six bytes, so that pieces of 17 cut them at each of their places. */
 const CUTTING_PIECE = 17;
 const PACKET_BYTES = 64 * 1024;
 const TEXT_BYTES = 64;
 
-/** Of each connection: as many as a way has kinds of uploads. */
+/** On each connection, in each way: as many as a way has kinds of uploads. */
 const FEWEST_UPLOADS = 3;
 
 const CHUNKED = { 'Transfer-Encoding': 'chunked' };
@@ -75,15 +75,15 @@ async function sendAll({ ways, port, connections, addresses, seconds }: TinyOpti
   return { sent, bytes, wrong };
 }
 
-/** Forms are answered by a page of this paste. */
+/** Stores the paste whose page is the answer to forms. */
 async function storedPath(client: Client): Promise<string> {
   const answer = await client.ask({ method: 'POST', path: '/', body: Buffer.from('to be shown') });
   return `/${String(JSON.parse(String(answer?.body))['id'])}`;
 }
 
 /**
- * What became of it, in words, and whether that must. `unheard`: it was refused, and cut off before the client had read
- * so, since more than may linger at a time were.
+ * What became of the upload, in words, and whether that is right. `unheard`: it was refused, but cut off before the
+ * client had read that, because more refused uploads lingered than may at a time.
  */
 async function carryOut(
   client: Client,
@@ -109,7 +109,7 @@ function saidBy(answer: Answer | undefined): string {
   return answer === undefined ? 'no answer' : `${answer.status} ${answer.body.toString('latin1', 0, 100)}`;
 }
 
-/** A text again and again: what is sent of it is made once, since whoever makes it long does not send meanwhile. */
+/** A text that is sent many times over. It is framed or escaped only once, because nothing can be sent meanwhile. */
 interface Repeated {
   readonly text: Buffer;
   readonly times: number;
@@ -157,7 +157,7 @@ function refused(upload: Upload): Upload {
   return { ...upload, fate: 'refused' };
 }
 
-/** With its length when it comes in packets, else in chunks of so many bytes. */
+/** With a Content-Length when it comes in packets, else in chunks of `pieceBytes`. */
 function escapedOf({ text, times }: Repeated, pieceBytes: number): Upload {
   const escapes = repeat({ text: Buffer.from(escapesOf(text, (hex) => `\\u00${hex}`)), times });
   const document = Buffer.concat([Buffer.from('{"\\u0063ontent":"'), escapes, Buffer.from('"}')]);
@@ -172,7 +172,7 @@ function escapedOf({ text, times }: Repeated, pieceBytes: number): Upload {
   return { ask, fate: 'stored', content };
 }
 
-/** As `curl -F` sends a file: no form is read here, and what is sent is what is stored. */
+/** As `curl -F` sends a file: the service does not read such a form, and stores what is sent. */
 function multipartOf(field: Buffer): Upload {
   const boundary = 'in-tiny-pieces';
   const before = `--${boundary}\r\nContent-Disposition: form-data; name="file"; filename="x"\r\n\r\n`;
@@ -181,7 +181,7 @@ function multipartOf(field: Buffer): Upload {
   return uploadTo('/', headers, piecesOf(framed(content, 1), 1, 'lone'), 'stored', content);
 }
 
-/** That of a page. The password is for a paste that has none, so that nothing is hashed. */
+/** The form of a page. It has a password for a paste that has none, so that nothing is hashed. */
 function pageFormOf(path: string): Upload {
   const escaped = (text: string): string => escapesOf(Buffer.from(text), (hex) => `%${hex}`);
   const headers = { Accept: 'text/html', 'Content-Type': 'application/x-www-form-urlencoded' };
@@ -196,7 +196,7 @@ function escapesOf(text: Buffer, escape: (hex: string) => string): string {
 /** Chunks one to a packet, or as many as fit. */
 type Packing = 'packed' | 'lone';
 
-/** Chunks of so many bytes (RFC 9112 section 7.1), the last one shorter. */
+/** Chunks of `chunkBytes` (RFC 9112 section 7.1); the last one may be shorter. */
 function framed(content: Buffer, chunkBytes: number): Buffer {
   const chunks = cut(content, chunkBytes);
   return Buffer.concat(chunks.flatMap((chunk) => [Buffer.from(`${chunk.length.toString(16)}\r\n`), chunk, LINE_END]));
