@@ -10,8 +10,8 @@ import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import test from 'node:test';
 import { draftBackup, restoreDatabase } from '../../src/store/backup.ts';
-import { freeBytes, openReading, openWriting } from '../../src/store/database.ts';
-import { openReader, openStore, prepareLookups } from '../../src/store/open.ts';
+import { freeBytes } from '../../src/store/database.ts';
+import { openReader, openStore } from '../../src/store/open.ts';
 import { APPLICATION_ID, migrate, MIGRATIONS } from '../../src/store/schema.ts';
 import { CHUNK_BYTES, DatabaseInUseError, DatabaseRefusedError, StoreError } from '../../src/store/store.ts';
 import { Writer } from '../../src/store/writer.ts';
@@ -84,56 +84,6 @@ test('openStore: a new database has our id, the newest schema, WAL, incremental 
   assert.equal(selectValue(path, 'PRAGMA auto_vacuum'), 2);
   const lax = "type = 'table' AND name NOT LIKE 'sqlite_%' AND sql NOT LIKE '%STRICT%'";
   assert.equal(selectValue(path, `SELECT count(*) FROM sqlite_schema WHERE ${lax}`), 0);
-});
-
-test('openWriting: an upgrade is in the file itself at once, where an older version sees it, and an ordinary start writes nothing', async (t) => {
-  const { path, store } = await openTestStore(t);
-  await store.close();
-  const inHeader = (): number => readFileSync(path).readUInt32BE(60);
-  const migrations = MIGRATIONS as (readonly string[])[];
-  migrations.push(['UPDATE removals SET count = count + 1']);
-  t.after(() => migrations.pop());
-  assert.equal(inHeader(), MIGRATIONS.length - 1);
-  const upgraded = openWriting(path);
-  assert.deepEqual([inHeader(), statSync(`${path}-wal`).size], [MIGRATIONS.length, 0]);
-  upgraded.exec('UPDATE removals SET count = 5');
-  const again = openWriting(path);
-  assert.ok(statSync(`${path}-wal`).size > 0, 'the log is left as it is');
-  again.close();
-  upgraded.close();
-});
-
-test('a database that cannot be read leaves no connection open', (t) => {
-  if (!existsSync('/proc/self/fd')) return t.skip('there is no /proc');
-  const folder = temporaryFolder(t);
-  const [strange, empty] = ['strange.db', 'empty.db'].map((name) => join(folder, name)) as [string, string];
-  writeFileSync(strange, patternedBytes(8192));
-  makeDatabase(empty, 'CREATE TABLE other (x)');
-  const tries: readonly (() => unknown)[] = [
-    () => openReading(strange), () => openReader(strange, prepareLookups), () => openReader(empty, prepareLookups),
-  ];
-  const openFiles = () => readdirSync('/proc/self/fd').length;
-  for (const open of tries) {
-    const before = openFiles();
-    assert.throws(open, String(open));
-    assert.equal(openFiles(), before, String(open));
-  }
-});
-
-test('openWriting, openReading: a commit is durable, content that goes is overwritten, a damaged file runs nothing', (t) => {
-  const path = join(temporaryFolder(t), 'pasted.db');
-  makeDatabase(path);
-  const [writing, reading] = [openWriting(path), openReading(path)];
-  t.after(() => [writing, reading].forEach((db) => db.close()));
-  const value = (db: DatabaseSync, name: string): unknown => Object.values(db.prepare(`PRAGMA ${name}`).get() ?? {})[0];
-  for (const db of [writing, reading]) {
-    assert.deepEqual([value(db, 'trusted_schema'), value(db, 'cell_size_check'), value(db, 'busy_timeout')], [0, 1, 5000]);
-    assert.throws(() => db.exec("ATTACH ':memory:' AS other"), /too many attached databases/);
-  }
-  // 2 is FULL, 1 is ON, 2 is MEMORY.
-  const ofWriting = ['synchronous', 'secure_delete', 'temp_store'].map((name) => value(writing, name));
-  assert.deepEqual(ofWriting, [2, 1, 2]);
-  assert.throws(() => reading.exec('DELETE FROM pastes'), /readonly/);
 });
 
 test('hasRoomFor: so many bytes must leave the reserve free', async (t) => {

@@ -1,10 +1,10 @@
 // Cuts off what lies behind the end of the write-ahead log, every SECONDS: shorten-log.mjs DATABASE SECONDS. Without
-// SECONDS it moves the whole log into the database once, before Litestream starts, which then copies the whole.
+// SECONDS it moves the log into the database once, before Litestream starts, which then copies the whole database.
 //
 // The service empties its log every minute, and so removes what was burned or deleted. Litestream reads the database
 // all the time, which keeps the log from being emptied: it begins anew, and what lay behind stays in the file. So this
-// cuts the file off there, as SQLite itself does with a limit (PRAGMA journal_size_limit): only who holds the lock for
-// writing adds to the log, and nobody reads what is behind its end.
+// cuts the file off there, as SQLite itself does with a limit (PRAGMA journal_size_limit): only whoever holds the
+// lock for writing adds to the log, and nobody reads what is behind its end.
 
 import { statSync, truncateSync, utimesSync } from 'node:fs';
 import { DatabaseSync } from 'node:sqlite';
