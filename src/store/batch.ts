@@ -98,7 +98,7 @@ export class Executor {
 
   /** Refuses commands that need room: what is left is for removing content. */
   #carryOutSparingly(batch: readonly Command[]): Answer[] {
-    const refused = this.#ballast?.isLogLong() === true ? NEEDS_LOG : NEEDS_ROOM;
+    const refused = this.#ballast!.isLogLong() ? NEEDS_LOG : NEEDS_ROOM;
     const answers = this.#attempt(batch.filter(({ name }) => !refused.has(name)));
     return batch.map(({ name }) => (refused.has(name) ? NO_ROOM : answers.shift()!));
   }
@@ -170,7 +170,7 @@ export function upkeepCommands(db: DatabaseSync, ballast?: Ballast) {
   const version = schemaVersionOf(db);
   const freePages = db.prepare('PRAGMA freelist_count');
   const truncate = db.prepare('PRAGMA wal_checkpoint(TRUNCATE)');
-  const usualWaitMs = Number(db.prepare('PRAGMA busy_timeout').get()?.['timeout']);
+  const usualWaitMs = Number(db.prepare('PRAGMA busy_timeout').get()!['timeout']);
   const waitAtMost = (milliseconds: number): void => db.exec(`PRAGMA busy_timeout = ${milliseconds}`);
   return {
     /** Moves the log into the database and empties it: then removed content is gone. False: a reader was in the way. */
@@ -186,7 +186,7 @@ export function upkeepCommands(db: DatabaseSync, ballast?: Ballast) {
     releasePages: (pages: number): number => {
       // A PRAGMA takes no parameters.
       db.exec(`PRAGMA incremental_vacuum(${Math.max(1, Math.trunc(pages))})`);
-      return Number(freePages.get()?.['freelist_count']);
+      return Number(freePages.get()!['freelist_count']);
     },
     optimize: (_: null) => db.exec('PRAGMA optimize'),
     /** Restores the room in reserve if the disk has it. Says if more may be stored; always true if none is kept. */

@@ -261,7 +261,7 @@ function prepareListOf(db: Database): (holder: string, page: Page) => Listed<Cer
       (SELECT count(*) FROM certificates WHERE holder = :holder) AS total`);
   return (holder, page) => ({
     items: select.all({ holder, ...page }).map((row) => fromCertificateRow(row)!),
-    total: Number(count.get({ holder })?.['total']),
+    total: Number(count.get({ holder })!['total']),
   });
 }
 
@@ -276,7 +276,7 @@ export function rememberFound(db: Database, find: FindCertificate): FindCertific
   let rememberedVersion: unknown;
 
   return (fingerprint) => {
-    const version = dataVersion.get()?.['data_version'];
+    const version = dataVersion.get()!['data_version'];
     if (version !== rememberedVersion || remembered.size >= REMEMBERED) remembered.clear();
     rememberedVersion = version;
     const known = remembered.get(fingerprint);

@@ -16,7 +16,7 @@ export function governingCommands(db: Database) {
   return {
     /** Gives its id. */
     createInvitation: (invitation: Omit<Invitation, 'id'> & { codeSha256: Uint8Array }): number => {
-      const id = Number(nextId.get()?.['id']);
+      const id = Number(nextId.get()!['id']);
       invite.run({ ...invitation, id });
       return id;
     },

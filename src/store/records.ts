@@ -167,7 +167,7 @@ export function auditLookups(db: Database) {
     /** Newest first. */
     listAudit(filter: AuditFilter, { limit, offset }: Page): Listed<AuditEntry> {
       const items = select.all({ ...filter, limit, offset }).map((row) => fromAuditRow(row));
-      return { items, total: Number(total.get({ ...filter })?.['total']) };
+      return { items, total: Number(total.get({ ...filter })!['total']) };
     },
     /** When the last of the newest `rows` entries, of any event, was written; undefined if there are fewer. */
     nthAuditedAt({ before, after }: AuditFilter, rows: number): number | undefined {
@@ -191,7 +191,7 @@ export function auditTailLookups(db: Database) {
   return {
     /** All entries up to `untilId` were looked at: those that the filter leaves out need not be looked at again. */
     auditAfter: (afterId: number, { before: _, ...filter }: AuditFilter, limit: number) => {
-      const newestId = Number(newest.get()?.['id'] ?? 0);
+      const newestId = Number(newest.get()!['id'] ?? 0);
       const entries = select.all({ afterId, untilId: newestId, limit, ...filter }).map((row) => fromAuditRow(row));
       return { entries, untilId: entries.length < limit ? newestId : entries.at(-1)!.id };
     },
@@ -243,7 +243,7 @@ export function prepareSubmissions(db: Database) {
       const { max, windowSeconds } = limit;
       const stored = recent.all({ sha256, nowSeconds, windowSeconds, max });
       if (stored.length < max) return undefined;
-      const oldestCounted = Number(stored.at(-1)?.['storedAt']);
+      const oldestCounted = Number(stored.at(-1)!['storedAt']);
       return {
         refused: 'duplicateContent', fields: { count: stored.length, windowSeconds },
         retryAfterSeconds: oldestCounted + windowSeconds - nowSeconds,

@@ -204,16 +204,16 @@ export const CLUSTER_TABLES: readonly string[] = [
 export type Marks = ReturnType<typeof marksOf>;
 
 export function marksOf(db: DatabaseSync) {
-  const applicationId = Number(db.prepare('PRAGMA application_id').get()?.['application_id']);
+  const applicationId = Number(db.prepare('PRAGMA application_id').get()!['application_id']);
   return { applicationId, version: schemaVersionOf(db) };
 }
 
 export function schemaVersionOf(db: DatabaseSync): number {
-  return Number(db.prepare('PRAGMA user_version').get()?.['user_version']);
+  return Number(db.prepare('PRAGMA user_version').get()!['user_version']);
 }
 
 export function isEmpty(db: DatabaseSync): boolean {
-  return Number(db.prepare('SELECT count(*) AS tables FROM sqlite_schema').get()?.['tables']) === 0;
+  return Number(db.prepare('SELECT count(*) AS tables FROM sqlite_schema').get()!['tables']) === 0;
 }
 
 /** Why this version may not open such a database, in words that follow its name; undefined when it may. */
