@@ -175,7 +175,7 @@ export class Writer {
   }
 
   #settleOldest(answers: readonly Answer[]): void {
-    const oldest = this.#underWay.shift() ?? [];
+    const oldest = this.#underWay.shift()!;
     const busyMs = this.#busyMs();
     const promptCount = oldest.filter(({ lane }) => lane === 'prompt').length;
     this.#last.wasSlow = busyMs > SLOW_BATCH_MS;
@@ -200,7 +200,7 @@ export class Writer {
     }
     const failed = answers.some((answer) => !answer.done && answer.failure !== null);
     // Other commands may have found nothing to write: only a probe shows that writing works again.
-    if (failed || batch[0]?.command.name === 'probe') this.#last.failed = failed;
+    if (failed || batch[0]!.command.name === 'probe') this.#last.failed = failed;
     if (this.waiting > 0) return;
     // An idle thread does not keep the process alive.
     if (!this.#closing) this.#worker.unref();
