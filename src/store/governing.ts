@@ -88,7 +88,7 @@ const FAULTS = {
 /** What contradicts itself in the tables, as words behind a number. SQLite itself checks how many uses are left. */
 export function faultsOf(db: Database, faults: Readonly<Record<string, string>> = FAULTS): string[] {
   return Object.entries(faults).flatMap(([what, rows]) => {
-    const count = Number(db.prepare(`SELECT count(*) AS count ${rows}`).all()[0]?.['count']);
+    const count = Number(db.prepare(`SELECT count(*) AS count ${rows}`).all()[0]!['count']);
     return count === 0 ? [] : [`${count} ${what}`];
   });
 }

@@ -3,6 +3,7 @@
 import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
+import { auditLookups } from '../../src/store/records.ts';
 import type { AuditEvent, AuditFilter } from '../../src/store/store.ts';
 import { CREATED_AT, openTestStore } from '../support/store.ts';
 import { testStores } from '../support/stores.ts';
@@ -59,6 +60,16 @@ testStores('record: of many at once each is there, once', async ({ store }) => {
   const { items, total } = await store.read.listAudit(EVERYTHING, PAGE);
   assert.equal(total, 100);
   assert.deepEqual(items.map(({ details }) => details['turn']), Array.from({ length: 100 }, (_, turn) => 99 - turn));
+});
+
+test('nthAuditedAt: when the last of so many of the newest was written, to the entry; nothing if there are fewer', async (t) => {
+  const { path, store } = await openTestStore(t);
+  for (const time of [10, 40, 20, 30]) await store.run('recordAudit', eventAt(time));
+  using db = new DatabaseSync(path);
+  const { nthAuditedAt } = auditLookups(db);
+  assert.deepEqual([1, 2, 3, 4, 5].map((rows) => nthAuditedAt(EVERYTHING, rows)), [40, 30, 20, 10, undefined]);
+  const between = { ...EVERYTHING, after: 10, before: 40, event: 'of no entry' };
+  assert.deepEqual([1, 2, 3].map((rows) => nthAuditedAt(between, rows)), [30, 20, undefined]);
 });
 
 test('list: an entry whose details a disk has changed is shown as that, and keeps no other from being shown', async (t) => {
