@@ -9,7 +9,9 @@ export function governingCommands(db: Database) {
     INSERT INTO invitations (id, code_sha256, note, created_at, expires_at, uses_left)
     VALUES (:id, :codeSha256, :note, :createdAt, :expiresAt, :usesLeft)`);
   const withdraw = prepareChange(db, { table: 'invitations', where: 'id = :id' });
-  const ban = db.prepare('INSERT INTO bans (sha256, note, created_at) VALUES (:sha256, :note, :createdAt)');
+  const ban = db.prepare(`
+    INSERT INTO bans (sha256, note, created_at) VALUES (:sha256, :note, :createdAt)
+    ON CONFLICT (sha256) DO UPDATE SET note = :note WHERE :note <> ''`);
   const unban = prepareChange(db, { table: 'bans', where: 'sha256 = :sha256' });
   const isBanned = prepareBanned(db);
   const audit = prepareAudit(db);
@@ -22,12 +24,12 @@ export function governingCommands(db: Database) {
     },
     /** Whether there was such an invitation. What was obtained with it stays. */
     withdrawInvitation: (id: number): boolean => withdraw({ id }).length === 1,
-    /** False if the content was refused already. From its commit on, no paste is stored with this content. */
+    /** False if it was refused already; a note is replaced even then. After its commit, no paste gets this content. */
     banContent: ({ banned, ...content }: Omit<Ban, 'sha256'> & { sha256: Uint8Array; banned: AuditEvent }): boolean => {
-      if (isBanned(content.sha256)) return false;
+      const isNew = !isBanned(content.sha256);
       ban.run({ ...content });
-      audit(banned);
-      return true;
+      if (isNew) audit(banned);
+      return isNew;
     },
     /** Whether it was refused before. */
     unbanContent: (sha256: Uint8Array): boolean => unban({ sha256 }).length === 1,
@@ -37,12 +39,10 @@ export function governingCommands(db: Database) {
 export function governingLookups(db: Database) {
   const invitations = db.prepare(`
     SELECT id, note, created_at AS createdAt, expires_at AS expiresAt, uses_left AS usesLeft
-    FROM invitations
-    ORDER BY id`);
+    FROM invitations ORDER BY id`);
   const bans = db.prepare(`
     SELECT lower(hex(sha256)) AS sha256, note, created_at AS createdAt
-    FROM bans
-    ORDER BY created_at, sha256`);
+    FROM bans ORDER BY created_at, sha256`);
   return {
     listInvitations: () => invitations.all() as unknown as Invitation[],
     isInvitationOpen: prepareInviting(db).isOpen,

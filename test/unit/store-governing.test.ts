@@ -184,6 +184,12 @@ testStores('ban: told once and audited once, listed, and lifted; a work and a su
   assert.equal(await countOf(tables, "audit WHERE event = 'content_banned'"), 1);
   const [listed, ...others] = await store.read.listBans();
   assert.deepEqual([{ ...listed }, others], [{ sha256: hexOf(sha256), note: 'why', createdAt: CREATED_AT }, []]);
+  for (const [note, kept] of [['', 'why'], ['because', 'because'], ['', 'because']] as const) {
+    assert.equal(await visited.run('banContent', { ...ban, note, createdAt: CREATED_AT + 1 }), false);
+    const bans = await store.read.listBans();
+    assert.deepEqual(bans.map((found) => [found.note, found.createdAt]), [[kept, CREATED_AT]]);
+  }
+  assert.equal(await countOf(tables, "audit WHERE event = 'content_banned'"), 1);
   const spend = { nonce: 'c'.repeat(32), expiresAt: ENDS_AT, spendableUntil: ENDS_AT };
   const terms = { ...NO_TERMS, spend, duplicates: { max: 1, windowSeconds: 60 } };
   const create = () => store.pastes.create(inlinePaste(patternedBytes(10)), terms);
