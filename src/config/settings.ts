@@ -113,7 +113,7 @@ export const SETTINGS = {
     'TCP port to listen on; 0 picks a free one and logs it', { maximum: 65535, standIn: 'PORT' }),
   listenOn: text('SERVICE_LISTEN', '',
     '`unix:` and the path of a socket, instead of host and port; a socket from systemd comes before either',
-    { pattern: /^(?:unix:\/[^\0]{1,106})?$/, expected: 'unix: and a path of up to 107 bytes: unix:/run/pasted/http' }),
+    { pattern: /^(?:unix:\/[^\0]{1,106})?$/, expected: 'unix: and an absolute path of up to 107 bytes' }),
   listenMode: text('SERVICE_LISTEN_MODE', '660', 'permissions of the unix socket in `SERVICE_LISTEN`, octal',
     { pattern: /^0?[0-7]{3}$/, expected: 'three octal digits such as 660' }),
   tlsCertPath: text('SERVICE_TLS_CERT', '',

@@ -41,7 +41,7 @@ test('GET /challenge: the difficulty rises by steps with the creations in the wi
   const answer = await post(app, 'x', showing(first.token, solve(first.nonce, first.difficulty)));
   assertStored(answer, 'a challenge from before the rise is good for what it was signed with');
 
-  // The difficulty falls by a step once the window has held, for the decay interval, too little to raise it so far.
+  // The difficulty falls by a step once the window has held, for the decay interval, too little to raise it that high.
   const fallsAt = WINDOW_MS + DECAY_MS;
   let nowMs = 0;
   const moments = [

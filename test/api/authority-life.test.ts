@@ -1,6 +1,6 @@
 // The life of the authority beside a running service: certificates and lists of before and after a renewal verify under
 // both of its certificates, the service goes on with a renewed one and with a key that got another password, and the
-// operator issues whatever strangers may do. What the commands print and refuse: unit/commands-authority.test.ts.
+// operator issues even where nobody may register. What the commands print and refuse: unit/commands-authority.test.ts.
 
 import assert from 'node:assert/strict';
 import { closeSync, openSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -68,7 +68,7 @@ test('pki ca renew: clients and lists of before and after verify under both cert
   keep('new-ca.pem', await served('/pki/ca.crt'));
   assert.notDeepEqual(readFileSync(join(folder, 'new-ca.pem')), readFileSync(join(folder, 'old-ca.pem')));
 
-  // A certificate ends with its authority, alice's with the old one. The renewed one outlives carol's full year.
+  // A certificate ends with its authority at the latest, as alice's does. The renewed one outlives carol's full year.
   const endOf = (issued: Issued): number => certificateOf(issued).validToDate.getTime() / 1000;
   assert.equal(endOf(alice), alice.created_at + 10 * DAY_SECONDS);
   assert.equal(endOf(carol), carol.created_at + 365 * DAY_SECONDS);

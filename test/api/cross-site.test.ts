@@ -200,7 +200,7 @@ test('cross-site guard: nothing is done before, neither counted, spent, revoked 
 
 const CROSS = { 'Sec-Fetch-Site': 'cross-site' };
 
-/** As for an image, frame or script of another site, and from a browser that fetches what may be asked for next. */
+/** Sent for an image, frame or script in a page of another site, or by a browser that fetches in advance. */
 const UNASKED: readonly Record<string, string>[] = [
   { ...CROSS, 'Sec-Fetch-Dest': 'image' },
   { ...CROSS, 'Sec-Fetch-Dest': 'iframe' },

@@ -19,7 +19,7 @@ const post = (...lines: readonly string[]): string => head('POST / HTTP/1.1', ..
 const CHUNKED = post('Transfer-Encoding: chunked');
 const LAST_CHUNK = '0\r\n\r\n';
 
-/** RFC 9112 section 3.2: none of these is a name or an address, with or without a port that there can be. */
+/** RFC 9112 section 3.2: none of these can be the name or the address of a host, with or without a port. */
 const NO_HOSTS = [
   'a b', 'a/b', 'u@a', 'u:p@a', 'a:x', 'a:-1', 'a:80:80', 'a:0', 'a:99999', '<script>', 'a,b', 'a?b', 'a#b', 'a\\b',
   '[::1', '::1', '[]', '[zz]', '[::1]x', '[fe80::1%25eth0]', '%zz', '"a"', 'http://a', '*', '-', '..', '\xe9',

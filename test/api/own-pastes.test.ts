@@ -1,5 +1,5 @@
-// The tiers over real sockets: what each may store and how often, that with a certificate all that it gave ends at
-// once, and what is audited of that. Which status each endpoint gives to whom is identity-matrix.test.ts.
+// The tiers over real sockets: what each may store and how often, that all that a certificate gave ends at once when
+// it ends, and what is audited of that. Which status each endpoint gives to whom is identity-matrix.test.ts.
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';

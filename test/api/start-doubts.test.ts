@@ -10,7 +10,7 @@ import { PKI, register, send, withAdmin, withRestarted } from '../support/pki.ts
 
 const DOUBTS = ['no admin', 'CA runs out', 'CA is not valid yet'];
 
-/** Level and event of each doubt. The service looks for doubts beside the first requests, and not after that. */
+/** Level and event of each doubt. The service looks for doubts beside the first requests, and then once a day. */
 async function doubtsOf(app: RunningApp, count: number): Promise<string[]> {
   const found = () => app.logged.filter(({ event }) => DOUBTS.includes(event)).map(({ level, event }) => `${level} ${event}`);
   for (let turn = 0; turn < 20 || found().length < count; turn += 1) {

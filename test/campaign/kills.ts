@@ -7,7 +7,7 @@ import type { Service } from './service.ts';
 
 export interface Killing {
   readonly kills: number;
-  /** The kill comes this long after `fewestAcknowledged` acknowledgements at most, so that a slow machine has some. */
+  /** The kill comes at most this long after `fewestAcknowledged` acknowledgements, so that a slow machine has some. */
   readonly longestLifeMs: number;
   readonly fewestAcknowledged: number;
   /** All that was asked of the database. */

@@ -130,7 +130,7 @@ export async function storeOne(unit: Unit, world: World, port: number, round: nu
   }
 }
 
-/** Without this pause thousands of requests a second may get no answer, and some are looked for in what is stored. */
+/** A pause, since thousands a second may go unanswered, and some of those are looked for in all that is stored. */
 const PATIENT_MS = 20;
 
 function patientClient(unit: Unit, world: World, port: number): Client {

@@ -52,7 +52,7 @@ function manyClients(unit: Unit): void {
   const max = 10;
   let nowMs = 0;
   for (let client = 0; client < CLIENTS[unit.effort] && !unit.isHopeless(); client += 1) {
-    // Clients come all at one moment at times, and at times so slowly that the window empties.
+    // At times many clients come at one moment, and at times so slowly that the window empties.
     if (random.oneIn(3)) nowMs += random.pick([0, 1, 1, 5]);
     table.take(addressOf(client), max, nowMs);
     if (table.size > maxKeys) unit.lose(`${table.size} clients are remembered`, { client, nowMs });

@@ -148,7 +148,7 @@ async function expectGone(unit: Unit, gone: readonly string[], when: string): Pr
   unit.most(`goneMs ${when}`, performance.now() - startMs);
 }
 
-/** Waits until only kept pastes are left. Cleanup begins with the others, at the start. */
+/** Waits until only kept pastes are left. The cleanup of a start begins with those that have expired. */
 async function awaitRemoval(service: Service, keptPastes: number): Promise<void> {
   const startMs = performance.now();
   for (;;) {

@@ -123,7 +123,7 @@ async function workThrough(site: Site, fault: Fault): Promise<void> {
     await Promise.allSettled(works);
   }
   await Promise.all(works);
-  // Nothing is under way any more, so no node still waits for a change that another has.
+  // The load has ended, and this node must come to the newest change that any node has by now.
   if (!(await comesTo(small, await newestOf(cluster)))) {
     unit.lose('a node that was restarted still lacks changes', await evidenceOf(cluster, site.disk));
   }

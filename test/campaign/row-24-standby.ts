@@ -47,7 +47,7 @@ const LONGEST_OUT_OF_REACH_MS = 3000;
 /** Whatever has failed must work again by then. */
 const PATIENCE_MS = 60_000;
 
-/** More than half a second becomes on a slow machine. */
+/** More than what half a second can become on a slow machine. */
 const HOPELESS_WINDOW_MS = 5000;
 
 interface Site {

@@ -34,7 +34,7 @@ const ONCE_WRONG: Readonly<Record<string, readonly (readonly [program: string, n
   'status': [['sed', 1, 'is killed'], ['date', 2, 'is killed'], ['tr', 1, 'is killed'], ['curl', 3, 'has no room']],
 };
 
-/** What the test suite tries in a scenario without such calls. */
+/** How many calls, chosen at random, the test suite breaks in a scenario that is not in this list. */
 const QUICK_CALLS = 1;
 
 /** More room than any run needs, in pages and in files. */

@@ -31,7 +31,7 @@ export interface Service {
   readonly pid: () => number;
   /** Only the end of its output, because a service under load logs gigabytes. */
   readonly output: () => string;
-  /** Resolves when it next writes something that matches; rejects when it does not in SAYING_MS. */
+  /** Resolves when it next writes something that matches; rejects when it does not within SAYING_MS. */
   says(pattern: RegExp): Promise<void>;
   readonly isAlive: () => boolean;
   /** Runs another command of the program with the same settings, to its end. */

@@ -22,7 +22,7 @@ export interface TinySent {
   readonly sent: Readonly<Record<string, number>>;
   /** Bytes of content that was stored and read back. */
   readonly bytes: number;
-  /** How many had not, by way and what was answered instead. */
+  /** How many bodies had a wrong outcome, by way and by what was answered instead. */
   readonly wrong: Readonly<Record<string, number>>;
 }
 

@@ -129,12 +129,14 @@ test('pastec put, update: say when what they sent may be stored although the ans
 });
 
 test('pastec put, update: an answer without a length that broke off gives no link, and is told', async (t) => {
-  const whole = '{"id":"abcdefgh","created_at":1,"expires_at":2,"mime_type":"text/plain","delete_token":"secret"}\n';
+  const whole = '{"id":"abcdefgh","created_at":1,"expires_at":2,"mime_type":"text/plain","delete_token":"secret"}';
   let sent = '';
   const server = createRawServer((socket) => {
     socket.on('error', () => {}).on('data', (bytes) => {
-      const [method = ''] = bytes.toString('latin1').split(' ');
-      const answers = { HEAD: [200, ''], GET: [404, '{"error":"not found"}'], PUT: [200, sent], POST: [201, sent] };
+      const [method = '', path] = bytes.toString('latin1').split(' ');
+      const challenge = [404, '{"error":"not found"}'];
+      const found = path === '/challenge' ? challenge : [200, sent];
+      const answers = { HEAD: [200, ''], GET: found, PUT: [200, sent], POST: [201, sent] };
       const [status, body] = answers[method as keyof typeof answers] ?? [];
       const identity = 'X-Request-ID: one\r\nContent-Type: application/json';
       if (status !== undefined) socket.end(`HTTP/1.0 ${status} OK\r\n${identity}\r\n\r\n${body}`);
@@ -143,9 +145,10 @@ test('pastec put, update: an answer without a length that broke off gives no lin
   await once(server, 'listening');
   t.after(() => server.close());
   const { run } = clientOf(t, `http://127.0.0.1:${(server.address() as AddressInfo).port}`);
-  for (const at of ['abc', '"expires_at":2', '"secret"', '}'].map((end) => whole.indexOf(end) + end.length)) {
-    sent = whole.slice(0, at);
-    const isWhole = at === whole.length - 1;
+  const cut = ['{', '{"id":"abc', '"expires_at":2', '"secret"'].map((end) => whole.slice(0, whole.indexOf(end) + end.length));
+  for (const body of [...cut, ...['', '\n', '\r\n', ' '].map((end) => whole + end)]) {
+    const isWhole = !cut.includes(body);
+    sent = body;
     for (const args of [['--json'], ['update', 'abcdefgh', '-']]) {
       const { code, text, stderr } = await run(args, { input: 'abc' });
       assert.deepEqual([code, text !== ''], isWhole ? [0, true] : [8, false], `${args} ${sent} ${stderr}`);
@@ -153,6 +156,9 @@ test('pastec put, update: an answer without a length that broke off gives no lin
       if (!isWhole) assert.equal(stderr, told);
     }
   }
+  sent = cut[1]!;
+  const { code, stderr } = await run(['info', 'abcdefgh']);
+  assert.deepEqual([code, stderr], [8, 'pastec: the answer broke off\n']);
 });
 
 test('pastec put -e: says both times when the server keeps it for less', async (t) => {

@@ -207,7 +207,7 @@ test('release: no signature stays beside other sums, and those of the same sums 
   assert.deepEqual(signatures(), ['SHA256SUMS.bob.sig', 'SHA256SUMS.sig']);
   makeRelease(out, { source, environment: { SOURCE_DATE_EPOCH: '4102444800' }, words: ['--sign', key, '--as', 'carol'] });
   assert.deepEqual(signatures(), ['SHA256SUMS.carol.sig']);
-  // A run that ends between removing the sums and the signatures leaves signatures without sums.
+  // A run that ends after it has removed the sums and before the signatures leaves signatures without sums.
   rmSync(join(out, 'SHA256SUMS'));
   makeRelease(out, { source });
   assert.deepEqual(signatures(), []);

@@ -80,7 +80,7 @@ for (const [change, body] of [
   ['fs.readFileSync', "(await import('node:fs')).default.readFileSync = () => {};"],
 ] as const) {
   test(`together: a test that changes ${change} fails the run, and is named`, (t) => {
-    // Written so, the text of the file does not tell what the test does.
+    // With `process` written like this, the text of the file does not tell what the test does.
     const { status, output } = runShared(t, body.replaceAll('process.', "globalThis['process']."));
     assert.equal(status, 1, output);
     assert.match(output, new RegExp(`the test 'the first' has changed its process: ${change}\\b`));

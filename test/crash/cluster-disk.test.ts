@@ -1,5 +1,5 @@
-// A node whose disk is full for a moment skips changes without a word (rqlite 8.26), and may lead later. Then nothing
-// that is not so any more is answered, until that node has what it lacks.
+// A node whose disk is full for a moment skips changes without a word (rqlite 8.26), and may lead later. Then no host
+// may give an answer that is out of date, until that node has what it lacks.
 
 import assert from 'node:assert/strict';
 import { mkdirSync, readdirSync, rmSync, writeFileSync } from 'node:fs';

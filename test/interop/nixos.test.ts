@@ -113,7 +113,7 @@ test('NixOS: the units of a release are enabled as they say themselves, and run 
   for (const [name, { wantedBy }] of [
     ['pasted.socket', systemd.sockets['pasted']!], ['pasted.service', systemd.services['pasted']!],
   ] as const) {
-    // /bin/sh is the one file that NixOS has where others have it.
+    // NixOS has /bin/sh where others have it; the units may name no other file by such a path.
     const unit = readFileSync(join(out, 'lib/systemd/system', name), 'utf8').replace('=/bin/sh ', '=sh ');
     assert.deepEqual([`WantedBy=${wantedBy.join()}`], unit.match(/^WantedBy=.*$/m)?.slice(), name);
     const elsewhere = unit.split('\n').filter((line) => /^[A-Z]/.test(line) && /=\/(?:usr|bin)|\/usr\//.test(line));

@@ -26,7 +26,7 @@ async function startNginx(t: TestContext, site: Site, changes: Replacements = []
     [/^user .*;$/m, ''],
     [/\/run\/nginx\.pid/, join(folder, 'nginx.pid')],
     [/error_log .* crit;/, 'error_log stderr notice;'],
-    // Errors of requests are logged as deployed; of its processes all are, since those say when nginx serves.
+    // Errors of requests are logged as deployed, but all messages of the processes are: they say when nginx serves.
     [/^http \{$/m, `http { ${paths} error_log ${log} crit;`],
     [/\/etc\/pasted/g, folder],
     [/\/etc\/letsencrypt\/\S*fullchain\.pem/, join(folder, 'server.crt')],

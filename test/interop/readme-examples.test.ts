@@ -23,7 +23,7 @@ interface Server {
   readonly host: Host;
 }
 
-/** Installs the package, with certbot's certificate and nginx beside it; its stand-in only writes down its calls. */
+/** Installs the package, with a certificate in certbot's place; nginx and sysctl only write down their calls. */
 function prepareServer(t: TestContext, ...programs: readonly string[]): Server | undefined {
   const furnished = furnish(t, 'nginx', 'mkdir', ...programs);
   if (furnished === undefined) return undefined;

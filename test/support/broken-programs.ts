@@ -72,7 +72,7 @@ function brokenPath(folder: string, defect: Defect, program: string, condition: 
 export interface NotedPrograms {
   /** A PATH where each program of this host notes how it is called before it does what it should. */
   readonly path: string;
-  /** One line each: the name of a program, then its arguments. */
+  /** The name of each program that was called and each of its arguments, every one on a line of its own. */
   readonly seen: () => string;
   /** The programs that were started, `openssl rand` for the command rand of openssl. */
   readonly started: () => readonly string[];

@@ -65,7 +65,7 @@ function attributesOf(text: string): Record<string, string> {
   return attributes;
 }
 
-/** Refuses invisible characters, but not tab and newline, and those that change the order of what is seen. */
+/** Refuses characters that are invisible, except tab and newline, or that change the order of what is seen. */
 function plainText(text: string): string {
   assert.doesNotMatch(text, /(?![\t\n])[\p{Cc}\p{Zl}\p{Zp}\p{Bidi_Control}\ufeff]/u);
   assert.ok(text.isWellFormed());

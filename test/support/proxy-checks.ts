@@ -17,7 +17,7 @@ import {
 
 const LISTENERS = ['http:', 'https:'] as const;
 
-/** A proxy removes the headers that the client names here (RFC 9110 section 7.6.1): they are the proxy's own. */
+/** A proxy that removes what a client names in Connection (RFC 9110 section 7.6.1) could remove its own headers. */
 const HOP_BY_HOP = ['-H', 'Connection: close, X-Proxy-Secret, X-SSL-Client-SHA1, X-SSL-Client-Cert, X-Forwarded-For'];
 
 /**

@@ -75,7 +75,7 @@ export interface RqliteNodes {
   readonly nodes: readonly RqliteNode[];
   /** The certificate of all nodes in PEM, which is its own authority; null without TLS. */
   readonly certificate: string | null;
-  /** The node that most of all the nodes, itself included, take for the leader; waits until there is one. */
+  /** The node that takes itself for the leader, as more than half of all nodes do; waits until there is one. */
   findLeader(): Promise<RqliteNode>;
 }
 

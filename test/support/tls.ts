@@ -1,5 +1,5 @@
 // HTTPS for tests: a server's certificate in files, the assembly that shows it, and requests with a certificate or
-// without. These clients accept any server; curl does not, where it is used. raw-http.ts is for connections.
+// without. These clients accept any server; curl does not, where it is used. raw-http.ts is for tests of connections.
 
 import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';

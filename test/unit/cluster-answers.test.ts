@@ -262,7 +262,7 @@ test('cluster: a leader that a node names is asked next, and a node that was sil
   const leaderless = { kind: 'replaced', status: 500, body: 'leader not found', isCarriedOut: false } as const;
   const naming = (place: string): Fault => ({ ...leaderless, status: 301, location: `http://${place}/db/query?redirect` });
   for (const [given, places] of [
-    // In turns, the host would wait again, and longer, for the silent first before the second, which knows by then.
+    // If nodes took turns, the silent first one would be waited for again, and longer, though the second knows by then.
     [[silent, leaderless, leaderless, leaderless, silent], [0, 1, 2, 1, 2, 1]],
     [[naming(last)], [0, 2]],
     // Two that name each other, and one that names itself, don't keep the others from being asked.

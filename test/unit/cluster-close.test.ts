@@ -22,7 +22,7 @@ test('cluster: what is refused by what a node said without asking the others is 
   assert.ok(old > 0, 'nothing was asked that may be old');
   assert.deepEqual([count('pastes'), count('orphans')], [1, 0]);
 
-  // This upload is not there by what all nodes say either, so the command is not planned again.
+  // By what all nodes say this upload is not there either, so the command is planned again, and then refused.
   const lost = { ...paste, id: newId(), contentId: newId() };
   await assert.rejects(store.pastes.create(lost, NO_TERMS), isUnavailable(/is not there, or not whole$/));
   assert.equal(count('pastes'), 1);

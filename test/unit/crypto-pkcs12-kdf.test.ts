@@ -30,7 +30,7 @@ const derive = ({ digest, id, iterations, password, salt, derived }: Vector): st
 
 const MANY = { iterations: 2048, salt: '0102030405060708' } as const;
 
-/** Computed with several independent implementations; that of `smeg` is a known answer in tests of several. */
+/** Several independent implementations computed these; the last, of `smeg`, is in the test suites of several, too. */
 const VECTORS: readonly Vector[] = [
   {
     ...MANY, digest: 'sha256', id: mac, password: '0000',

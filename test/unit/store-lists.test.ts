@@ -17,7 +17,8 @@ import type { AuditFilter, Listed, PasteFilter } from '../../src/store/store.ts'
 import { newFingerprint } from '../support/certificates.ts';
 import { insertPastes } from '../support/paste-rows.ts';
 import { cpuMsOf } from '../support/cpu.ts';
-import { CREATED_AT, openTestStore } from '../support/store.ts';
+import { EVENT, isRead, openStore as openClusterHost } from '../support/imitated-store.ts';
+import { CREATED_AT, inlinePaste, NO_TERMS, openTestStore } from '../support/store.ts';
 
 const OWNER = newFingerprint();
 const PASTES = 200_000;
@@ -299,4 +300,24 @@ test('audit list: newest first comes from an index, without sorting', () => {
   const [page = '', total = ''] = statementsOf(auditLookups);
   assert.match(planOf(db, page).join('\n'), /^SEARCH audit USING INDEX audit_by_time \(time>\? AND time<\?\)$/);
   assert.match(planOf(db, total).join('\n'), /^SEARCH audit USING INDEX audit_by_time \(time>\? AND time<\?\)$/);
+});
+
+test('listPastes, listAudit: in a cluster one request asks for the items and their total', async (t) => {
+  const { store, behind } = await openClusterHost(t);
+  await store.pastes.create(inlinePaste(new Uint8Array(1), { owner: OWNER, mimeType: 'text/plain' }), NO_TERMS);
+  await store.run('recordAudit', EVENT);
+  let requests = 0;
+  behind.choose = (asked) => void (requests += isRead(asked) ? 1 : 0);
+  const [page, any] = [{ limit: 2, offset: 0 }, { after: 0, before: 9e9 }];
+  const lists = [
+    () => store.read.listPastes({ ...any, owner: null, typeGlob: null }, page, 1),
+    () => store.read.listPastes({ ...any, owner: OWNER, typeGlob: null }, page, 1),
+    () => store.read.listPastes({ ...any, owner: null, typeGlob: 'text/*' }, page, 1),
+    () => store.read.listAudit({ ...any, event: null, outcome: null, clientId: null }, page),
+  ];
+  for (const list of lists) {
+    requests = 0;
+    const { items, total } = await list();
+    assert.deepEqual([items.length, total, requests], [1, 1, 1], String(list));
+  }
 });

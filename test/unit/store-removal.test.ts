@@ -125,7 +125,7 @@ test('truncateWal: beside a reader that goes on for long, writes wait far less t
   db.close();
 });
 
-/** Zeroes the third of the pages that hold rows of the table, and opens the store again on what is left. */
+/** Zeroes the third page that holds rows of the table, and opens the store again on what is left. */
 async function damaged(opened: TestStore, table: string): Promise<Store> {
   const { path, store } = opened;
   await store.upkeep.truncateWal();

@@ -60,7 +60,18 @@ test('discard: after a write that failed, later ones are told of that failure', 
   await assert.rejects(upload.write(whole()), failure);
 });
 
-/** Says of each chunk, in order, whether there is room for it. The database takes less than counts. */
+test('discard: waits for a write under way, whose chunk would otherwise be written after the rest is removed', async () => {
+  const { upload, written, ended } = openUpload(null);
+  const write = upload.write(whole());
+  const discarded = upload.discard();
+  await turn();
+  assert.deepEqual([written.length, ended], [1, []]);
+  written[0]!.answer.resolve(true);
+  await Promise.all([write, discarded]);
+  assert.deepEqual(ended, [true]);
+});
+
+/** Says of each chunk, in order, whether there is room for it. The database is below OWN_BYTES, so it counts as 0. */
 function admissions(t: TestContext) {
   const db = new DatabaseSync(':memory:');
   t.after(() => db.close());
@@ -86,6 +97,7 @@ test('quota: an upload is promised what it declared and has not written, to the 
     assert.equal(write(first, position, bytes, declaredBytes), true);
     const text = `${position} ${bytes} ${declaredBytes}`;
     assert.equal(write(newId(), 0, 5, 7, promised + 6), false, text);
+    assert.equal(write(newId(), 0, 7, 5, promised + 6), false, text);
     assert.equal(write(newId(), 0, 5, 7, promised + 7), true, text);
   }
 });
