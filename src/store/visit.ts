@@ -45,7 +45,7 @@ export async function visitStore({ path, clock, log, ifMissing }: VisitOptions):
     });
     const close = async () => {
       reader.close();
-      await writer?.close();
+      await writer!.close();
     };
     return createVisit({ read: reader, run: writer.run.bind(writer), files, close });
   } catch (error) {

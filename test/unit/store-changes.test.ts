@@ -3,10 +3,12 @@
 
 import assert from 'node:assert/strict';
 import { createHash } from 'node:crypto';
+import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import type { Store } from '../../src/store/open.ts';
+import { prepareChange } from '../../src/store/records.ts';
 import {
-  type AuditEvent, type ChangedContent, type DeletionOutcome, INLINE_BYTES, type PasteChanges, type UpdateOutcome,
+  type AuditEvent, type ChangedContent, type Database, type DeletionOutcome, INLINE_BYTES, type PasteChanges, type UpdateOutcome,
   type UpdateTerms,
 } from '../../src/store/store.ts';
 import {
@@ -199,4 +201,40 @@ testStores('remove: one\'s own without an entry, another\'s only as the admin an
   assert.equal((await remove(anonymous.id, STRANGER, entryFor(anonymous.id))).refused, null);
   const { items } = await store.read.listAudit(ANY_AUDIT, PAGE);
   assert.deepEqual(items.map(({ details }) => details['owner']), [null, OWNER]);
+});
+
+test('prepareChange: what finds no row runs no change, which in a cluster would be a transaction', () => {
+  const ran: string[] = [];
+  let rows: object[] = [];
+  const prepare = (sql: string) => ({
+    all: () => rows, run: () => ran.push(sql), setAllowUnknownNamedParameters: () => {},
+  });
+  const change = prepareChange({ prepare } as unknown as Database, { table: 'pastes', where: 'id = :id' });
+  assert.deepEqual([change({ id: 'a' }), ran], [[], []]);
+  rows = [{}];
+  assert.deepEqual([change({ id: 'a' }), ran], [[{}], ['DELETE FROM pastes WHERE id = :id']]);
+});
+
+test('update: writes the columns that change, and no other: each may be in an index', async (t) => {
+  const { store, path } = await openTestStore(t);
+  const { id } = await storePaste(store, patternedBytes(10), { owner: OWNER, mimeType: 'application/zip' });
+  using db = new DatabaseSync(path);
+  const columns = ['mime_type', 'size', 'sha256', 'password_hash', 'expires_at'];
+  db.exec('CREATE TABLE written (name TEXT)');
+  for (const name of columns) {
+    db.exec(`CREATE TRIGGER on_${name} AFTER UPDATE OF ${name} ON pastes BEGIN INSERT INTO written VALUES ('${name}'); END`);
+  }
+  const written = async (changes: PasteChanges) => {
+    db.exec('DELETE FROM written');
+    assert.equal((await update(store, id, changes)).refused, null);
+    return db.prepare('SELECT name FROM written ORDER BY name').all().map(({ name }) => name);
+  };
+  const content = await contentOf(store, patternedBytes(10, 2));
+  assert.deepEqual(await written({ content }), ['sha256']);
+  assert.deepEqual(await written({ content: { ...content, mimeType: 'image/png' } }), ['mime_type', 'sha256']);
+  assert.deepEqual(await written({ content: await contentOf(store, patternedBytes(11)) }), ['mime_type', 'sha256', 'size']);
+  assert.deepEqual(await written({ passwordHash: 'x' }), ['password_hash']);
+  assert.deepEqual(await written({ expiresAt: EXPIRES_AT + 1 }), ['expires_at']);
+  const [answered] = [await update(store, id, { passwordHash: null })];
+  assert.equal(answered.refused === null && answered.paste.size, 11);
 });

@@ -28,7 +28,14 @@ test('failureOf: what did not come from SQLite is no failure of the storage', ()
 });
 
 test('isDamage: a file that is no database, or a broken one', () => {
-  assert.deepEqual([11, 26, 267, 10, 13].map((code) => isDamage(sqliteError(code))), [true, true, true, false, false]);
+  const expected = [[11, true], [26, true], [267, true], [10, false], [13, false]] as const;
+  for (const [code, is] of expected) {
+    assert.equal(isDamage(sqliteError(code)), is, `${code}`);
+    // A StoreError tells the code in its words, whatever code it may have itself.
+    const wrapped = Object.assign(new StoreError('unavailable', describe(sqliteError(code))), { errcode: is ? 10 : 11 });
+    assert.equal(isDamage(wrapped), is, `${code} wrapped`);
+  }
+  assert.equal(isDamage(new Error('of no StoreError (SQLite 11)')), false);
 });
 
 test('asStoreError: wraps a failure with its cause, and passes an error of the program on', () => {

@@ -9,6 +9,7 @@ import {
 import { dirname, join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import test from 'node:test';
+import { setTimeout } from 'node:timers/promises';
 import { draftBackup, restoreDatabase } from '../../src/store/backup.ts';
 import { freeBytes } from '../../src/store/database.ts';
 import { openReader, openStore } from '../../src/store/open.ts';
@@ -366,6 +367,27 @@ test('openStore: a failure after the writer has begun ends its thread, and other
   await assert.rejects(openStore({ path, clock: movableClock(), log }), { message: 'no log' });
   assert.equal(closed.mock.callCount(), 1);
   await (await open(path)).close();
+});
+
+test('close: a second call waits for the first', async (t) => {
+  const store = await open(join(temporaryFolder(t), 'pasted.db'));
+  const closing = store.close();
+  assert.equal(store.close(), closing);
+  await closing;
+});
+
+test('truncateWal: also removes the content of a paste that another process has removed', async (t) => {
+  const { path, store } = await openTestStore(t);
+  const { contentId } = await storePaste(store, patternedBytes(CHUNK_BYTES));
+  assert.ok(contentId);
+  using other = new DatabaseSync(path);
+  other.exec(`DELETE FROM pastes; INSERT INTO orphans (content_id) VALUES ('${contentId}')`);
+  assert.equal(strayChunks(path), 1);
+  assert.equal(await store.upkeep.truncateWal(), true);
+  for (let look = 0; strayChunks(path) !== 0; look += 1) {
+    assert.ok(look < 500, 'the content is still there');
+    await setTimeout(10);
+  }
 });
 
 test('openStore: logs that it has opened', async (t) => {

@@ -2,10 +2,13 @@
 // alone.
 
 import assert from 'node:assert/strict';
+import { test } from 'node:test';
 import { MAX_TOUCHES } from '../../src/store/content.ts';
+import { openReading } from '../../src/store/database.ts';
+import { pasteListLookups } from '../../src/store/pastes.ts';
 import { CHUNK_BYTES, INLINE_BYTES, StoreError } from '../../src/store/store.ts';
 import {
-  asFound, CREATED_AT, EXPIRES_AT, inlinePaste, newId, NO_TERMS, patternedBytes, storePaste, uploaded, wholeContent,
+  asFound, CREATED_AT, EXPIRES_AT, inlinePaste, newId, NO_TERMS, openTestStore, patternedBytes, storePaste, uploaded, wholeContent,
 } from '../support/store.ts';
 import { strayChunks, testStores } from '../support/stores.ts';
 
@@ -214,4 +217,44 @@ testStores('a closed store refuses every call', async ({ store }) => {
   assert.equal(await store.healthy(), false);
   store.pastes.touch(id, CREATED_AT);
   await store.close();
+});
+
+testStores('listPastes: says of each whether it burns and has a password; a page that begins behind the last is empty', async ({ store }) => {
+  const owner = 'a'.repeat(40);
+  const at = (createdAt: number) => ({ createdAt, owner, mimeType: 'text/plain' });
+  const plain = await storePaste(store, patternedBytes(1), at(CREATED_AT));
+  const burning = await storePaste(store, patternedBytes(2), { ...at(CREATED_AT + 1), burnAfterRead: true });
+  const locked = await storePaste(store, patternedBytes(3), { ...at(CREATED_AT + 2), passwordHash: 'x' });
+  const filter = { owner: null, typeGlob: null, after: 0, before: EXPIRES_AT };
+  const pages = [[0, 3], [1, 1], [2, 1], [2, 2], [3, 1], [4, 1]] as const;
+  const rows = [[locked.id, false, true], [burning.id, true, false], [plain.id, false, false]];
+  for (const typeGlob of [null, 'text/*', '*ext/plain']) {
+    for (const asked of [null, owner]) {
+      for (const [offset, limit] of pages) {
+        const found = await store.read.listPastes({ ...filter, owner: asked, typeGlob }, { offset, limit }, CREATED_AT);
+        const shown = found.items.map(({ id, burnAfterRead, hasPassword }) => [id, burnAfterRead, hasPassword]);
+        assert.deepEqual([shown, found.total], [rows.slice(offset, offset + limit), 3], `${typeGlob} ${asked} ${offset}`);
+      }
+    }
+  }
+  for (const typeGlob of ['image/*', '*mage/png']) {
+    assert.deepEqual(await store.read.listPastes({ ...filter, typeGlob }, { offset: 0, limit: 9 }, CREATED_AT), { items: [], total: 0 });
+  }
+});
+
+test('nthPasteAt: for globs that cost, when the last of so many was made; of an owner\'s or of all', async (t) => {
+  const { store, path } = await openTestStore(t);
+  const [mine, others] = ['a'.repeat(40), 'b'.repeat(40)];
+  for (const [index, owner] of [mine, others, mine, null].entries()) {
+    await storePaste(store, patternedBytes(1), { owner, createdAt: CREATED_AT + index });
+  }
+  using db = openReading(path);
+  const { nthPasteAt } = pasteListLookups(db);
+  const filter = { owner: null, typeGlob: '*x', after: 0, before: EXPIRES_AT };
+  const ages = (owner: string | null) => (
+    [1, 2, 3, 4, 5].map((rows) => nthPasteAt({ ...filter, owner }, rows)).map((madeAt) => madeAt && madeAt - CREATED_AT)
+  );
+  assert.deepEqual(ages(null), [3, 2, 1, 0, undefined]);
+  assert.deepEqual(ages(mine), [2, 0, undefined, undefined, undefined]);
+  for (const typeGlob of [null, 'text/*', 'x']) assert.equal(nthPasteAt({ ...filter, typeGlob }, 1), undefined);
 });

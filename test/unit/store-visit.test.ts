@@ -2,8 +2,8 @@
 // commands-pki and api/commands-pki.
 
 import assert from 'node:assert/strict';
-import { randomBytes } from 'node:crypto';
-import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { createHash, randomBytes } from 'node:crypto';
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test, type TestContext } from 'node:test';
@@ -245,6 +245,75 @@ test('examineDatabase: a directory in the place of a database cannot be opened, 
   const folder = temporaryFolder(t);
   assert.throws(() => examineDatabase(folder), { name: 'StoreError', failure: 'unavailable' });
   assert.deepEqual(readdirSync(folder), []);
+});
+
+test('examineDatabase: a quick look skips what only a full one compares, and what is no database has no version', async (t) => {
+  const { path, store, folder } = await openTestStore(t);
+  const owner = 'a'.repeat(40);
+  for (const size of [1, 2, 3]) await storePaste(store, patternedBytes(size), { owner });
+  await store.close();
+  const db = new DatabaseSync(path, { defensive: false });
+  // The index on owners misses a change, since it is not in the schema for a moment.
+  db.exec(`
+    PRAGMA writable_schema = ON;
+    CREATE TABLE kept AS SELECT * FROM sqlite_schema WHERE name = 'pastes_by_owner';
+    DELETE FROM sqlite_schema WHERE name = 'pastes_by_owner'`);
+  db.close();
+  const without = new DatabaseSync(path, { defensive: false });
+  without.exec(`
+    UPDATE pastes SET mime_type = 'text/html' WHERE size = 2;
+    PRAGMA writable_schema = ON;
+    INSERT INTO sqlite_schema SELECT * FROM kept;
+    PRAGMA writable_schema = RESET;
+    DROP TABLE kept`);
+  without.close();
+  const full = () => createHash('sha256');
+  assert.deepEqual(examineDatabase(path).damage, []);
+  assert.match(String(examineDatabase(path, full).damage), /pastes_by_owner/);
+  const garbage = join(folder, 'garbage');
+  writeFileSync(garbage, patternedBytes(8192));
+  const { damage, ...found } = examineDatabase(garbage);
+  assert.deepEqual(found, { whyRefused: undefined, schemaVersion: 0, contents: undefined });
+  assert.match(String(damage), /not a database/);
+});
+
+test('findContent, countPastes: from the first row to the last', async (t) => {
+  const { store, path } = await openTestStore(t);
+  const pastes = [];
+  for (let count = 0; count < 3; count += 1) {
+    pastes.push(await storePaste(store, patternedBytes(10), { burnAfterRead: count === 0, passwordHash: count < 2 ? 'x' : null }));
+  }
+  await storePaste(store, patternedBytes(11));
+  const visited = await visit(t, path);
+  const found = [];
+  for await (const ids of visited.findContent(pastes[0]!.sha256)) found.push(...ids);
+  assert.deepEqual(found, pastes.map(({ id }) => id));
+  const { burnAfterRead, passwordProtected } = await visited.read.countPastes(CREATED_AT);
+  assert.deepEqual([burnAfterRead, passwordProtected], [1, 2]);
+});
+
+test('tailAudit: begins with the first entry or behind the last, and so behind the last of another database', async (t) => {
+  const { store, path, folder } = await openTestStore(t);
+  await store.run('recordAudit', event('first'));
+  await store.run('recordAudit', event('second'));
+  const filter = { event: null, outcome: null, clientId: null, after: 0, before: EXPIRES_AT };
+  const [whole, rest] = [tailAudit(path, filter, true), tailAudit(path, filter, false)];
+  const look = async (tail: typeof whole) => {
+    const { entries, state } = await tail();
+    return [state, ...entries.map((entry) => entry.event)];
+  };
+  assert.deepEqual([await look(whole), await look(rest)], [['same', 'first', 'second'], ['same']]);
+  const other = join(folder, 'other.db');
+  const replacing = await openStore({ ...PARTS, path: other });
+  for (const name of ['a', 'b', 'c', 'd']) await replacing.run('recordAudit', event(name));
+  await replacing.close();
+  await store.close();
+  renameSync(other, path);
+  assert.deepEqual([await look(whole), await look(rest)], [['replaced'], ['replaced']]);
+  const again = await openStore({ ...PARTS, path });
+  await again.run('recordAudit', event('e'));
+  assert.deepEqual([await look(whole), await look(rest)], [['same', 'e'], ['same', 'e']]);
+  await again.close();
 });
 
 test('issueCertificate: with onlyFirst, records the first certificate ever and nothing after it', async (t) => {
