@@ -65,6 +65,8 @@ test('take: what goes alone goes alone, and has every second turn', () => {
   assert.deepEqual(taken.map((batch) => `${batch.length} ${batch[0]?.lane}`), [
     '1 alone', `${MAX_BATCH_COMMANDS} prompt`, '1 alone', '1 prompt', '1 alone',
   ]);
+  const besideContent = queueOf({ lane: 'alone', count: 2 }, { lane: 'bulk', count: 1 });
+  assert.deepEqual([1, 2, 3].map(() => shapeOf(besideContent.take())), [['alone 0'], ['bulk 0'], ['alone 1']]);
   const only = queueOf({ lane: 'alone', count: 2 });
   assert.deepEqual([shapeOf(only.take()), shapeOf(only.take())], [['alone 0'], ['alone 1']]);
 });
