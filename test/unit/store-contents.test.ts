@@ -344,3 +344,15 @@ testStores('write: under a quota, a first chunk without room for all that is dec
   const last = store.contents.upload(newId(), { ...quota, declaredBytes: 5 * CHUNK_BYTES });
   await last.write(patternedBytes(CHUNK_BYTES));
 });
+
+test('close: a reader of content that still has its paste leaves nothing to write, nor does one that is closed twice', async (t) => {
+  const { store } = await openTestStore(t);
+  const { contentId } = await storePaste(store, patternedBytes(CHUNK_BYTES));
+  const [reader, other] = [await hold(store, contentId), await hold(store, contentId)];
+  reader.close();
+  reader.close();
+  other.close();
+  assert.equal(store.upkeep.writesWaiting(), 0);
+  assert.equal((await readContent(store, contentId!, 0, CHUNK_BYTES)).length, CHUNK_BYTES);
+  assert.equal(store.upkeep.writesWaiting(), 0);
+});
