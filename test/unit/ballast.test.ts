@@ -185,7 +185,7 @@ test('ballast: what a log has beyond its limit is not free, as it takes as much 
     writeFileSync(`${path}-wal`, '');
     truncateSync(`${path}-wal`, logBytes);
     const wanted = FREE_RESERVE_BYTES + Math.max(0, logBytes - WAL_LIMIT_BYTES);
-    for (const [more, isShort] of [[0, true], [BLOCK_BYTES, false]] as const) {
+    for (const [more, isShort] of [[0, true], [1, false], [BLOCK_BYTES, false]] as const) {
       disk.freeBytes = wanted + more;
       assert.deepEqual([ballast.isDiskShort(), hasRoomFor(path, 0), ballast.isLogLong()], [isShort, !isShort, isLong]);
     }
@@ -195,8 +195,8 @@ test('ballast: what a log has beyond its limit is not free, as it takes as much 
 test('ballast: a disk is short at the reserve, and not where nobody can say how much is free', (t) => {
   const { ballast, path, disk } = openBallast(t);
   for (const [freeBytes, isShort] of [
-    [FREE_RESERVE_BYTES - BLOCK_BYTES, true], [FREE_RESERVE_BYTES, true], [FREE_RESERVE_BYTES + BLOCK_BYTES, false],
-    [-1, false],
+    [FREE_RESERVE_BYTES - BLOCK_BYTES, true], [FREE_RESERVE_BYTES, true], [FREE_RESERVE_BYTES + 1, false],
+    [FREE_RESERVE_BYTES + BLOCK_BYTES, false], [-1, false],
   ] as const) {
     disk.freeBytes = freeBytes;
     assert.equal(ballast.isDiskShort(), isShort, String(freeBytes));

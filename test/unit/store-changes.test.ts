@@ -119,6 +119,20 @@ testStores('update: each refusal has no effect, in the order unknown, another\'s
   assert.deepEqual(refused, { refused: 'duplicateContent', fields: { count: 1, windowSeconds: 60 }, retryAfterSeconds: 120 });
 });
 
+testStores('update: the same content again is no duplicate, and the answer has what is stored', async ({ store }) => {
+  const { id } = await storePaste(store, patternedBytes(10), { owner: OWNER });
+  const content = await contentOf(store, patternedBytes(12, 3));
+  const duplicates = { max: 1, windowSeconds: 60 };
+  const sha256 = Buffer.from(content.sha256).toString('hex');
+  for (let count = 0; count < 3; count += 1) {
+    const outcome = await update(store, id, { content }, { duplicates });
+    assert.ok(outcome.refused === null);
+    assert.deepEqual([outcome.paste.size, outcome.paste.mimeType, outcome.paste.sha256], [12, 'application/zip', sha256]);
+  }
+  const other = await storePaste(store, patternedBytes(10, 4), { owner: OWNER });
+  assert.equal((await update(store, other.id, { content }, { duplicates })).refused, 'duplicateContent');
+});
+
 testStores('update and remove: of content that is named, only while the paste has it', async ({ store }) => {
   const [first, second] = [patternedBytes(10), patternedBytes(20, 2)];
   const { id } = await storePaste(store, first, { owner: OWNER });
