@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
-import { auditLookups } from '../../src/store/records.ts';
+import { auditLookups, auditTailLookups } from '../../src/store/records.ts';
 import type { AuditEvent, AuditFilter } from '../../src/store/store.ts';
 import { CREATED_AT, openTestStore } from '../support/store.ts';
 import { testStores } from '../support/stores.ts';
@@ -70,6 +70,20 @@ test('nthAuditedAt: when the last of so many of the newest was written, to the e
   assert.deepEqual([1, 2, 3, 4, 5].map((rows) => nthAuditedAt(EVERYTHING, rows)), [40, 30, 20, 10, undefined]);
   const between = { ...EVERYTHING, after: 10, before: 40, event: 'of no entry' };
   assert.deepEqual([1, 2, 3].map((rows) => nthAuditedAt(between, rows)), [30, 20, undefined]);
+});
+
+test('auditAfter: up to where it has looked, which is further than what the filter lets through', async (t) => {
+  const { path, store } = await openTestStore(t);
+  using db = new DatabaseSync(path);
+  const { auditAfter } = auditTailLookups(db);
+  const look = (afterId: number, limit: number, event: string | null = null) => {
+    const { entries, untilId } = auditAfter(afterId, { ...EVERYTHING, event }, limit);
+    return [untilId, ...entries.map(({ id }) => id)];
+  };
+  assert.deepEqual(look(0, 2), [0]);
+  for (const event of ['a', 'a', 'b', 'a', 'b']) await store.run('recordAudit', eventAt(CREATED_AT, { event }));
+  assert.deepEqual([look(0, 2), look(2, 2), look(4, 2), look(5, 2)], [[2, 1, 2], [4, 3, 4], [5, 5], [5]]);
+  assert.deepEqual([look(0, 2, 'a'), look(0, 3, 'a'), look(0, 4, 'a')], [[2, 1, 2], [4, 1, 2, 4], [5, 1, 2, 4]]);
 });
 
 test('list: an entry whose details a disk has changed is shown as that, and keeps no other from being shown', async (t) => {

@@ -225,6 +225,19 @@ async function removeAll(store: Store, untilSeconds: number): Promise<Removed> {
   return { left: (await store.read.listCertificates()).map(({ commonName }) => commonName).toSorted(), removed, steps };
 }
 
+testStores('removeExpired: a step ends with the last certificate that it looked at, or with null when there are no more', async ({ store, tables }) => {
+  assert.equal(await store.read.hasCertificates(), false);
+  const serials = [];
+  for (const expiresAt of [4, 1, 3, 2]) serials[expiresAt] = (await addCertificate(tables, { expiresAt })).serial;
+  assert.equal(await store.read.hasCertificates(), true);
+  const step = (after: CertificatePlace | null) => (
+    store.run('removeExpiredCertificates', { untilSeconds: 4, after, limit: 3 })
+  );
+  const last = { expiresAt: 3, serial: serials[3]! };
+  assert.deepEqual(await step(null), { removed: 3, last });
+  assert.deepEqual(await step(last), { removed: 1, last: null });
+});
+
 testStores('removeExpired: what has expired and nothing refers to; never an admin\'s, so that nobody is the first again', async ({ store, tables }) => {
   const old = { expiresAt: CREATED_AT };
   await addCertificate(tables, { ...old, commonName: 'admin', isAdmin: true });
