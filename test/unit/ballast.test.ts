@@ -200,6 +200,7 @@ test('ballast: a disk is short at the reserve, and not where nobody can say how 
   ] as const) {
     disk.freeBytes = freeBytes;
     assert.equal(ballast.isDiskShort(), isShort, String(freeBytes));
+    assert.equal(ballast.restore(), !isShort, String(freeBytes));
     assert.equal(hasRoomFor(path, 0), !isShort, String(freeBytes));
     disk.freeBytes += 10 * BLOCK_BYTES * Math.sign(freeBytes);
     assert.equal(hasRoomFor(path, 10 * BLOCK_BYTES), !isShort, String(freeBytes));

@@ -119,12 +119,22 @@ test('close: is asked of the thread once what is under way and what waits is ans
   assert.deepEqual(sent(requests), [1, 1, 'close']);
   await thread.terminate();
   await closing;
-  const idle = await openFake(t);
-  const ended = idle.writer.close();
-  await idle.next();
-  assert.deepEqual(sent(idle.requests), ['close']);
-  await idle.thread.terminate();
-  await ended;
+  for (const count of [0, 1]) {
+    const other = await openFake(t);
+    const [only] = burn(other.writer, count);
+    if (count > 0) await other.next();
+    const ended = other.writer.close();
+    for (let turns = 0; turns < 5; turns += 1) await turn();
+    if (count > 0) {
+      assert.deepEqual(sent(other.requests), [1]);
+      other.answer(dones(1));
+      await only;
+    }
+    while (other.requests.length <= count) await other.next();
+    assert.equal(sent(other.requests).at(-1), 'close');
+    await other.thread.terminate();
+    await ended;
+  }
 });
 
 test('hurry: after 2 s, once, refuses what waits and what comes; the thread is not told before the rest is answered', async (t) => {
@@ -168,12 +178,17 @@ test('the thread keeps the process alive while it has commands, and until it has
   answer(dones(MIN_AHEAD_COMMANDS));
   await Promise.all(both);
   assert.deepEqual(calls, ['ref', 'ref', 'unref']);
-  const [last] = burn(writer, 1);
+  const [one] = burn(writer, 1);
   await until(3);
+  const [last] = burn(writer, 1);
+  answer(dones(1));
+  await one;
+  await until(4);
+  assert.deepEqual(calls.slice(3), ['ref', 'ref']);
   const closing = writer.close();
   answer(dones(1));
   await last;
-  assert.deepEqual(calls.slice(3), ['ref', 'ref']);
+  assert.deepEqual(calls.slice(3), ['ref', 'ref', 'ref']);
   await thread.terminate();
   await closing;
 });

@@ -8,6 +8,7 @@ import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test, type TestContext } from 'node:test';
 import type { Worker } from 'node:worker_threads';
+import { gunzipSync } from 'node:zlib';
 import { lockDatabase } from '../../src/store/database.ts';
 import { openStore } from '../../src/store/open.ts';
 import { MIGRATIONS } from '../../src/store/schema.ts';
@@ -275,6 +276,19 @@ test('examineDatabase: a quick look skips what only a full one compares, and wha
   const { damage, ...found } = examineDatabase(garbage);
   assert.deepEqual(found, { whyRefused: undefined, schemaVersion: 0, contents: undefined });
   assert.match(String(damage), /not a database/);
+});
+
+test('examineDatabase: of every version whose tables have counts, a wrong one is damage', (t) => {
+  const folder = temporaryFolder(t);
+  for (let version = 1; version <= MIGRATIONS.length; version += 1) {
+    const path = join(folder, `${version}.db`);
+    writeFileSync(path, gunzipSync(readFileSync(new URL(`../vectors/schema-${version}.db.gz`, import.meta.url))));
+    assert.deepEqual(examineDatabase(path).damage, [], `${version}`);
+    if (version === 1) continue;
+    using db = new DatabaseSync(path);
+    db.exec('UPDATE usage SET bytes = bytes + 1');
+    assert.equal(examineDatabase(path).damage.length, 1, `${version}`);
+  }
 });
 
 test('findContent, countPastes: from the first row to the last', async (t) => {
