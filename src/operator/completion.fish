@@ -68,7 +68,7 @@ complete -c pasted -n '__fish_seen_subcommand_from paste; and __fish_seen_subcom
 complete -c pasted -n '__fish_seen_subcommand_from paste; and __fish_seen_subcommand_from show' -l help -d 'print the help'
 complete -c pasted -n '__fish_seen_subcommand_from paste; and __fish_seen_subcommand_from rm' -l json -d 'print one JSON object'
 complete -c pasted -n '__fish_seen_subcommand_from paste; and __fish_seen_subcommand_from rm' -l help -d 'print the help'
-complete -c pasted -n '__fish_seen_subcommand_from paste; and __fish_seen_subcommand_from ban' -l note -x -d 'why, for `pasted paste bans`'
+complete -c pasted -n '__fish_seen_subcommand_from paste; and __fish_seen_subcommand_from ban' -l note -x -d 'why, for `pasted paste bans`; replaces the note of an earlier ban'
 complete -c pasted -n '__fish_seen_subcommand_from paste; and __fish_seen_subcommand_from ban' -l json -d 'print one JSON object'
 complete -c pasted -n '__fish_seen_subcommand_from paste; and __fish_seen_subcommand_from ban' -l help -d 'print the help'
 complete -c pasted -n '__fish_seen_subcommand_from paste; and __fish_seen_subcommand_from unban' -l json -d 'print one JSON object'

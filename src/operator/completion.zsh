@@ -70,7 +70,7 @@ _pasted() {
     'audit') offered=('--event:only this event' '--outcome:only what ended so' '--client-id:only what the holder of this certificate caused; operator for commands about pastes' '--after:only what is newer' '--before:only what is older' '--limit:at most so many entries, 100 by default' '--offset:leave out so many of the newest' '--follow:print entries as they are written' '--json:print the answer of GET /audit as one JSON object' '--help:print the help'); _describe -o option offered ;;
     'paste show') offered=('--json:print one JSON object' '--help:print the help'); _describe -o option offered ;;
     'paste rm') offered=('--json:print one JSON object' '--help:print the help'); _describe -o option offered ;;
-    'paste ban') offered=('--note:why, for `pasted paste bans`' '--json:print one JSON object' '--help:print the help'); _describe -o option offered ;;
+    'paste ban') offered=('--note:why, for `pasted paste bans`; replaces the note of an earlier ban' '--json:print one JSON object' '--help:print the help'); _describe -o option offered ;;
     'paste unban') offered=('--json:print one JSON object' '--help:print the help'); _describe -o option offered ;;
     'paste bans') offered=('--json:print one JSON object' '--help:print the help'); _describe -o option offered ;;
     'admin create') offered=('--out:a new file for the bundle; - is standard output' '--name:common name of the certificate; admin by default' '--p12-profile:modern (the default), or compat for older devices' '--password-file:file that holds the bundle'\''s password, - for standard input; none by default' '--json:print one JSON object' '--help:print the help'); _describe -o option offered ;;
