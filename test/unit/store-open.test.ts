@@ -390,6 +390,17 @@ test('truncateWal: also removes the content of a paste that another process has 
   }
 });
 
+test('releasePages: gives back as many free pages as are asked for, and one at least', async (t) => {
+  const { path, store } = await openTestStore(t);
+  const { contentId } = await storePaste(store, patternedBytes(CHUNK_BYTES));
+  using other = new DatabaseSync(path);
+  other.exec(`DELETE FROM pastes; DELETE FROM chunks WHERE content_id = '${contentId}'`);
+  const left: number[] = [];
+  for (const pages of [1, 0, 0.5, 3]) left.push(await store.upkeep.releasePages(pages));
+  assert.ok(left[0]! > 10);
+  assert.deepEqual(left.map((pages) => left[0]! - pages), [0, 1, 2, 5]);
+});
+
 test('openStore: logs that it has opened', async (t) => {
   const { logged } = await openTestStore(t);
   const details = { schema: MIGRATIONS.length, milliseconds: 0 };

@@ -16,18 +16,26 @@ const sent = (requests: readonly Request[]) => (
   requests.map((request) => (request.kind === 'batch' ? (request.commands as readonly Command[]).length : request.kind))
 );
 
-/** The fake, with timers that the test moves. `waits` are the times of those that were set. */
-async function openTimed(t: TestContext) {
+/** The fake, and what it was sent, known in the turn in which it is: an echo of the thread comes later. */
+async function openNoted(t: TestContext) {
   const opened = await openFake(t);
+  const requests: Request[] = [];
+  t.mock.method(opened.thread, 'postMessage', (request: Request) => void requests.push(request));
+  /** Resolves when the thread was sent this many requests. */
+  const until = async (count: number) => {
+    while (requests.length < count) await turn();
+  };
+  return { ...opened, requests, until };
+}
+
+/** The same, with timers that the test moves. `waits` are the times of those that were set. */
+async function openTimed(t: TestContext) {
+  const opened = await openNoted(t);
   t.mock.timers.enable({ apis: ['setTimeout'] });
   const waits: number[] = [];
   const set = globalThis.setTimeout;
   t.mock.method(globalThis, 'setTimeout', (act: () => void, ms: number) => (waits.push(ms), set(act, ms)));
-  /** Resolves when the thread has this many requests. */
-  const until = async (count: number) => {
-    while (opened.requests.length < count) await opened.next();
-  };
-  return { ...opened, waits, until };
+  return { ...opened, waits };
 }
 
 test('gathering: a quarter of the time of a slow batch, and 10 ms at most; after 10 ms a batch is slow', async (t) => {
@@ -120,9 +128,9 @@ test('close: is asked of the thread once what is under way and what waits is ans
   await thread.terminate();
   await closing;
   for (const count of [0, 1]) {
-    const other = await openFake(t);
+    const other = await openNoted(t);
     const [only] = burn(other.writer, count);
-    if (count > 0) await other.next();
+    await other.until(count);
     const ended = other.writer.close();
     for (let turns = 0; turns < 5; turns += 1) await turn();
     if (count > 0) {
@@ -130,7 +138,7 @@ test('close: is asked of the thread once what is under way and what waits is ans
       other.answer(dones(1));
       await only;
     }
-    while (other.requests.length <= count) await other.next();
+    await other.until(count + 1);
     assert.equal(sent(other.requests).at(-1), 'close');
     await other.thread.terminate();
     await ended;

@@ -202,8 +202,11 @@ test('takeDown: beside a server, it forgets what it had in memory, and its chunk
     visited.run('takeDown', { id, content: sha256, removed: event('paste_deleted') })
   );
   assert.equal(await takeDown(small, 'f'.repeat(64)), false, 'it has other content by now');
+  const noted = () => selectValue(path, 'SELECT count FROM removals');
+  assert.equal(noted(), 0);
   assert.equal(await isFound(small), true);
   assert.deepEqual([await takeDown(small), await takeDown(large), await takeDown(small)], [true, true, false]);
+  assert.equal(noted(), 2);
   clock.advance(1);
   assert.deepEqual([await isFound(small), await isFound(large), await isFound(kept)], [false, false, true]);
   await removalsDone(store);
