@@ -368,7 +368,7 @@ export function createDiscards(step: (contentId: string) => Promise<boolean>, lo
     /** Resolves when these are gone (for none: when all are) or after a failure; the next call or start tries again. */
     async add(contentIds: readonly string[]): Promise<void> {
       for (const contentId of contentIds) if (!waiting.has(contentId)) waiting.set(contentId, Promise.withResolvers());
-      const removals = contentIds.map((contentId) => waiting.get(contentId)?.promise);
+      const removals = contentIds.map((contentId) => waiting.get(contentId)!.promise);
       // A run with nothing to do would end before it is assigned to `running`, which then would never be reset.
       if (waiting.size > 0) running ??= run();
       await (contentIds.length === 0 ? running : Promise.all(removals));

@@ -2,7 +2,9 @@
 
 import assert from 'node:assert/strict';
 import test from 'node:test';
+import { createContentStore } from '../../src/store/content.ts';
 import { createCalls } from '../../src/store/open.ts';
+import { CHUNK_BYTES } from '../../src/store/store.ts';
 import { inlineContent, inlinePaste, NO_TERMS, patternedBytes } from '../support/store.ts';
 
 /** The calls of a store whose commands the test answers; `asked` has what each was. */
@@ -38,4 +40,30 @@ test('removeExpired: a step that finds nothing touches neither memory nor conten
     assert.equal(await pastes.removeExpired(1, 2), outcome);
     assert.deepEqual(asked, [['removeExpired', undefined], ...more]);
   }
+});
+
+test('discard: clears chunks by bounded steps that count with their bytes, also where asking for their paste fails', async () => {
+  const asked: unknown[] = [];
+  const run = async (name: string, params: { limit?: number }, bytes: number) => {
+    asked.push([name, bytes]);
+    if (name === 'discardChunks') assert.equal(bytes, params.limit! * CHUNK_BYTES);
+    return true;
+  };
+  let isAdopted = (): boolean => false;
+  const { contents } = createContentStore({ isAdopted: () => isAdopted() } as never, { run } as never, () => {});
+  const discarded = async () => {
+    asked.length = 0;
+    const upload = contents.upload('a');
+    await upload.write(patternedBytes(10));
+    await upload.discard();
+    return asked.map((call) => String(call));
+  };
+  const both = ['writeChunk,10', `discardChunks,${8 * CHUNK_BYTES}`];
+  assert.deepEqual(await discarded(), both);
+  isAdopted = () => {
+    throw new Error('the disk fails');
+  };
+  assert.deepEqual(await discarded(), both);
+  isAdopted = () => true;
+  assert.deepEqual(await discarded(), ['writeChunk,10']);
 });
