@@ -1,8 +1,11 @@
 // What counts as a failure of the storage, and what as an error of the program.
 
 import assert from 'node:assert/strict';
+import { DatabaseSync } from 'node:sqlite';
 import test from 'node:test';
+import { openReader, prepareLookups } from '../../src/store/open.ts';
 import { asStoreError, describe, failureOf, isDamage, StoreError } from '../../src/store/store.ts';
+import { CREATED_AT, openTestStore, patternedBytes, storePaste } from '../support/store.ts';
 
 function sqliteError(errcode: number): Error {
   return Object.assign(new Error('words of SQLite'), { code: 'ERR_SQLITE_ERROR', errcode });
@@ -47,6 +50,18 @@ test('asStoreError: wraps a failure with its cause, and passes an error of the p
   assert.equal(error.message, 'storage full: words of SQLite (SQLite 13)');
   const bug = new TypeError('x');
   assert.equal(asStoreError(bug), bug);
+});
+
+test('the rows of counts: where a disk has lost one, pastes are read all the same', async (t) => {
+  const { path, store } = await openTestStore(t);
+  const { id } = await storePaste(store, patternedBytes(10));
+  using other = new DatabaseSync(path);
+  other.exec('DELETE FROM removals; DELETE FROM revocations');
+  assert.equal((await store.pastes.find(id, CREATED_AT))?.size, 10);
+  assert.ok(Number.isNaN(await store.read.revokedCount()));
+  const reopened = openReader(path, prepareLookups);
+  assert.ok(Number.isNaN(reopened.countRemovals()));
+  reopened.close();
 });
 
 test('describe: the words, with the code where there is one', () => {

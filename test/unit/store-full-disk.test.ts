@@ -6,9 +6,10 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { MIB } from '../../src/core/time.ts';
 import { openStore } from '../../src/store/open.ts';
+import { startWriter } from '../../src/store/writer.ts';
 import { movableClock } from '../support/clock.ts';
 import { smallFileSystem } from '../support/small-file-system.ts';
-import { CREATED_AT, inlinePaste, NO_TERMS, patternedBytes } from '../support/store.ts';
+import { CREATED_AT, inlinePaste, NO_TERMS, patternedBytes, temporaryFolder } from '../support/store.ts';
 
 /** Takes every byte that is left. */
 function fillUp(path: string): void {
@@ -22,6 +23,13 @@ function fillUp(path: string): void {
   }
   closeSync(descriptor);
 }
+
+test('startWriter: what cannot be opened for another reason is not told to have no room', async (t) => {
+  const path = join(temporaryFolder(t), 'no-such-folder', 'pasted.db');
+  await assert.rejects(startWriter(path, movableClock(), () => {}), {
+    failure: 'unavailable', message: `the database ${path} cannot be opened: unable to open database file (SQLite 14)`,
+  });
+});
 
 test('openStore: on a full disk it gives up the room in reserve; without any, it says that there is no room', async (t) => {
   const folder = smallFileSystem(t, 64);
