@@ -92,7 +92,7 @@ export const ban: Run = (terminal, given) => inSession(terminal, async (session)
   for await (const ids of store.findContent(digest)) {
     removed += ids.length - (await takeDown(session, ids, sha256)).length;
   }
-  const how = isNew ? 'is refused from now on' : 'was refused already';
+  const how = isNew ? 'is refused from now on' : `was refused already${note && ', and has the new note'}`;
   const text = `Content ${sha256} ${how}; removed ${showCount(removed, 'paste')}.\n`;
   report(terminal.stdout, given, { sha256, is_new: isNew, removed }, text);
 });

@@ -156,6 +156,7 @@ async function otherOrigin(t: TestContext, { app, browser }: Site): Promise<void
     for (const to of ['127.0.0.1', NAMED_HOST]) {
       const action = encodeURIComponent(`http://${to}:${app.port}/${id}`);
       await tab.open(`http://${from}:${port}/?action=${action}`);
+      await drawn(tab);
       await tab.follow(() => tab.click('button'));
       assert.equal(await statusOf(tab), 403, `from ${from} to ${to}`);
       assert.match(await textOf(tab), /cross-site request refused/);

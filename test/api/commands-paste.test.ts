@@ -228,6 +228,10 @@ test('paste ban: removes every paste with the content, and refuses it in every f
   const { stdout } = await pasted('bans');
   assert.match(stdout, new RegExp(`^SHA-256 +BANNED +NOTE\n(?:.*\n)?${sha256}  \\S+Z  reported\n`));
   assert.deepEqual(await done('ban', sha256), { sha256, is_new: false, removed: 0 });
+  const said = (more: string) => `Content ${sha256} was refused already${more}; removed 0 pastes.\n`;
+  assert.equal((await pasted('ban', sha256)).stdout, said(''));
+  assert.equal((await pasted('ban', sha256, '--note', 'court order')).stdout, said(', and has the new note'));
+  assert.match((await pasted('bans')).stdout, new RegExp(`^${sha256}  \\S+Z  court order$`, 'm'));
 
   const entries = auditOf(databasePath).filter((entry) => entry.startsWith('content_banned'));
   assert.deepEqual(entries, [

@@ -32,7 +32,7 @@ const STOPPED_MS = 4000;
 /** For a host to see what has become of the nodes. */
 const PATIENCE_MS = 60_000;
 
-/** What a killed host had under way has a lease of a minute, its cleanup one of two; cleanup comes every minute. */
+/** What a killed host had under way has a lease of a minute, its cleanup one of two minutes; cleanup comes every minute. */
 const SWEPT_WITHIN_MS = 240_000;
 
 export const clusterKillRow: Row = {

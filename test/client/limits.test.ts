@@ -159,6 +159,10 @@ test('pastec put, update: an answer without a length that broke off gives no lin
   sent = cut[1]!;
   const { code, stderr } = await run(['info', 'abcdefgh']);
   assert.deepEqual([code, stderr], [8, 'pastec: the answer broke off\n']);
+  sent = '{\n  "id": "abcdefgh"\n}\n';
+  const other = await run([], { input: 'abc' });
+  assert.deepEqual([other.code, other.text], [9, '']);
+  assert.match(other.stderr, /^pastec: the answer \(201\) is not one of a paste service\n/);
 });
 
 test('pastec put -e: says both times when the server keeps it for less', async (t) => {

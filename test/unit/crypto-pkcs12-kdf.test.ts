@@ -30,7 +30,7 @@ const derive = ({ digest, id, iterations, password, salt, derived }: Vector): st
 
 const MANY = { iterations: 2048, salt: '0102030405060708' } as const;
 
-/** Several independent implementations computed these; the last, of `smeg`, is in the test suites of several, too. */
+/** Computed with several independent implementations; the tests of some of them have the last one, of `smeg`. */
 const VECTORS: readonly Vector[] = [
   {
     ...MANY, digest: 'sha256', id: mac, password: '0000',

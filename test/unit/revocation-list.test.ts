@@ -27,7 +27,7 @@ interface Shelf {
   readonly clock: MovableClock;
 }
 
-/** Storage in memory. `keeping` and `signing` run before a list is kept or signed; each revocation has the reason. */
+/** Storage in memory. `keeping` and `signing` run before a list is kept or signed; each revocation has `revocationReason`. */
 function createShelf(
   keeping: () => Promise<void> = async () => {},
   revocationReason: string | null = null,

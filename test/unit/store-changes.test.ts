@@ -249,6 +249,6 @@ test('update: writes the columns that change, and no other: each may be in an in
   assert.deepEqual(await written({ content: await contentOf(store, patternedBytes(11)) }), ['mime_type', 'sha256', 'size']);
   assert.deepEqual(await written({ passwordHash: 'x' }), ['password_hash']);
   assert.deepEqual(await written({ expiresAt: EXPIRES_AT + 1 }), ['expires_at']);
-  const [answered] = [await update(store, id, { passwordHash: null })];
+  const answered = await update(store, id, { passwordHash: null });
   assert.equal(answered.refused === null && answered.paste.size, 11);
 });

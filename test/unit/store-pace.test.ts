@@ -54,7 +54,7 @@ test('gathering: a quarter of the time of a slow batch, and 10 ms at most; after
   }
 });
 
-test('gathering: ends when as many wait as were answered, and those that waited then; nothing is sent before', async (t) => {
+test('gathering: ends when as many wait as were just answered, plus those that waited already; until then nothing is sent', async (t) => {
   const { writer, clock, requests, until, answer } = await openTimed(t);
   const first = burn(writer, 2);
   await until(1);
@@ -201,13 +201,13 @@ test('the thread keeps the process alive while it has commands, and until it has
   await closing;
 });
 
-test('firstWord: what a thread refuses is refused, and what the storage fails it in is that failure', async () => {
+test('firstWord: what a thread refuses is refused, and what the storage fails it in is that failure', async (t) => {
   const thread = startThread('some task');
+  t.after(() => thread.terminate());
   for (const [failure, name] of [['refused', 'DatabaseRefusedError'], ['full', 'StoreError']] as const) {
     const word = firstWord(thread, 'nothing', 'not done: ');
     thread.emit('message', { kind: 'refused', failure, message: 'why' });
     thread.emit('exit', 0);
     await assert.rejects(word, { name, message: failure === 'refused' ? 'why' : 'not done: why' });
   }
-  await thread.terminate();
 });
