@@ -2,7 +2,7 @@
 // taken again when there is room, without a restart.
 
 import assert from 'node:assert/strict';
-import { closeSync, existsSync, openSync, rmSync, statfsSync, symlinkSync, writeSync } from 'node:fs';
+import { existsSync, rmSync, symlinkSync } from 'node:fs';
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
@@ -15,27 +15,11 @@ import { binaryContent, startApp, type RunningApp } from '../support/app.ts';
 import { newFingerprint, presenting } from '../support/certificates.ts';
 import { issue, PKI, send, withAdmin } from '../support/pki.ts';
 import { assertError, type Answer } from '../support/posting.ts';
-import { smallFileSystem } from '../support/small-file-system.ts';
+import { fillUp, smallFileSystem } from '../support/small-file-system.ts';
 import { temporaryFolder } from '../support/programs.ts';
 import { strayChunks } from '../support/store.ts';
 
 const STRANGER = newFingerprint();
-
-/** Takes every byte that is left; gives the path of the file that has them. */
-function fillUp(folder: string): string {
-  const path = join(folder, 'filler');
-  const descriptor = openSync(path, 'w');
-  for (const piece of [new Uint8Array(MIB), new Uint8Array(4096)]) {
-    try {
-      while (writeSync(descriptor, piece) > 0);
-    } catch (error) {
-      assert.equal((error as NodeJS.ErrnoException).code, 'ENOSPC');
-    }
-  }
-  closeSync(descriptor);
-  assert.equal(statfsSync(folder).bavail, 0);
-  return path;
-}
 
 async function statusOf(app: RunningApp, path: string, options?: RequestInit): Promise<number> {
   const response = await app.request(path, options);

@@ -25,7 +25,12 @@ async function openNoted(t: TestContext) {
   const until = async (count: number) => {
     while (requests.length < count) await turn();
   };
-  return { ...opened, requests, until };
+  /** Nothing but this was sent, and nothing more is in the next turns. */
+  const staysAt = async (expected: readonly (number | string)[]) => {
+    for (let turns = 0; turns < 5; turns += 1) await turn();
+    assert.deepEqual(sent(requests), expected);
+  };
+  return { ...opened, requests, until, staysAt };
 }
 
 /** The same, with timers that the test moves. `waits` are the times of those that were set. */
@@ -55,7 +60,7 @@ test('gathering: a quarter of the time of a slow batch, and 10 ms at most; after
 });
 
 test('gathering: ends when as many wait as were just answered, plus those that waited already; until then nothing is sent', async (t) => {
-  const { writer, clock, requests, until, answer } = await openTimed(t);
+  const { writer, clock, until, staysAt, answer } = await openTimed(t);
   const first = burn(writer, 2);
   await until(1);
   const all = burn(writer, 1);
@@ -63,11 +68,10 @@ test('gathering: ends when as many wait as were just answered, plus those that w
   answer(dones(2));
   await Promise.all(first);
   all.push(...burn(writer, 1));
-  for (let turns = 0; turns < 5; turns += 1) await turn();
-  assert.deepEqual([sent(requests), writer.waiting], [[2], 2]);
+  await staysAt([2]);
+  assert.equal(writer.waiting, 2);
   all.push(...burn(writer, 1));
-  await until(2);
-  assert.deepEqual(sent(requests), [2, 3]);
+  await staysAt([2, 3]);
   answer(dones(3));
   await Promise.all(all);
 });
@@ -107,46 +111,34 @@ test('state: what comes behind a batch under way does not make it younger', asyn
   await Promise.all(all);
 });
 
-test('close: is asked of the thread once what is under way and what waits is answered, at once if nothing is', async (t) => {
-  const { writer, requests, until, answer, thread } = await openTimed(t);
+test('close: is asked of the thread once what is under way and what waits is answered', async (t) => {
+  const { writer, until, staysAt, answer, thread } = await openTimed(t);
   const [first] = burn(writer, 1);
   await until(1);
   const [second] = burn(writer, 1);
   const closing = writer.close();
   await assert.rejects(burn(writer, 1)[0]!, isUnavailable);
-  for (let turns = 0; turns < 5; turns += 1) await turn();
-  assert.deepEqual(sent(requests), [1]);
+  await staysAt([1]);
   answer(dones(1));
   await first;
-  await until(2);
-  for (let turns = 0; turns < 5; turns += 1) await turn();
-  assert.deepEqual(sent(requests), [1, 1]);
+  await staysAt([1, 1]);
   answer(dones(1));
   await second;
-  await until(3);
-  assert.deepEqual(sent(requests), [1, 1, 'close']);
+  await staysAt([1, 1, 'close']);
   await thread.terminate();
   await closing;
-  for (const count of [0, 1]) {
-    const other = await openNoted(t);
-    const [only] = burn(other.writer, count);
-    await other.until(count);
-    const ended = other.writer.close();
-    for (let turns = 0; turns < 5; turns += 1) await turn();
-    if (count > 0) {
-      assert.deepEqual(sent(other.requests), [1]);
-      other.answer(dones(1));
-      await only;
-    }
-    await other.until(count + 1);
-    assert.equal(sent(other.requests).at(-1), 'close');
-    await other.thread.terminate();
-    await ended;
-  }
+});
+
+test('close: is asked of the thread at once if nothing is under way', async (t) => {
+  const { writer, staysAt, thread } = await openNoted(t);
+  const closing = writer.close();
+  await staysAt(['close']);
+  await thread.terminate();
+  await closing;
 });
 
 test('hurry: after 2 s, once, refuses what waits and what comes; the thread is not told before the rest is answered', async (t) => {
-  const { writer, requests, until, answer, waits, thread } = await openTimed(t);
+  const { writer, until, staysAt, answer, waits, thread } = await openTimed(t);
   const [underWay] = burn(writer, 1);
   await until(1);
   const [waiting] = burn(writer, 1);
@@ -156,12 +148,10 @@ test('hurry: after 2 s, once, refuses what waits and what comes; the thread is n
   t.mock.timers.tick(2000);
   await assert.rejects(waiting!, isUnavailable);
   await assert.rejects(burn(writer, 1)[0]!, isUnavailable);
-  for (let turns = 0; turns < 5; turns += 1) await turn();
-  assert.deepEqual(sent(requests), [1]);
+  await staysAt([1]);
   answer(dones(1));
   await underWay;
-  await until(2);
-  assert.deepEqual(sent(requests), [1, 'close']);
+  await staysAt([1, 'close']);
   await thread.terminate();
   await closing;
 });
@@ -174,7 +164,7 @@ test('hurry: without a close, what comes after 2 s is refused too', async (t) =>
 });
 
 test('the thread keeps the process alive while it has commands, and until it has ended when it is to close', async (t) => {
-  const { writer, until, answer, thread } = await openTimed(t);
+  const { writer, until, staysAt, answer, thread } = await openTimed(t);
   const calls: string[] = [];
   for (const name of ['ref', 'unref'] as const) t.mock.method(thread, name, () => void calls.push(name));
   const both = burn(writer, 2 * MIN_AHEAD_COMMANDS);
@@ -194,6 +184,7 @@ test('the thread keeps the process alive while it has commands, and until it has
   await until(4);
   assert.deepEqual(calls.slice(3), ['ref', 'ref']);
   const closing = writer.close();
+  await staysAt([MIN_AHEAD_COMMANDS, MIN_AHEAD_COMMANDS, 1, 1]);
   answer(dones(1));
   await last;
   assert.deepEqual(calls.slice(3), ['ref', 'ref', 'ref']);
