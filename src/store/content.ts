@@ -164,7 +164,7 @@ export class Touches {
 
   #flush(): Promise<void> {
     clearTimeout(this.#timer);
-    this.#timer = this.#isClosed ? undefined : this.#startTimer();
+    this.#timer = this.#startTimer();
     this.#isResting = true;
     return (this.#flushing = this.#flushing.then(() => this.#writeNoted()));
   }
@@ -308,7 +308,6 @@ export function createContentReader(contentId: string, chunks: Chunks, letGo: ()
   return {
     /** The bytes from `start` up to `end`, in pieces. A piece's memory is used again when the next one is asked for. */
     async *read(start: number, end: number): AsyncGenerator<Uint8Array, void> {
-      if (start >= end) return;
       const piece = new Uint8Array(Math.min(PIECE_BYTES, end - start));
       let whole: Uint8Array | undefined;
       try {
@@ -316,8 +315,7 @@ export function createContentReader(contentId: string, chunks: Chunks, letGo: ()
           if (closed) throw new Error('the content is closed');
           const [position, offset] = [Math.floor(next / CHUNK_BYTES), next % CHUNK_BYTES];
           const last = whole;
-          const borrowed = chunks.borrow(contentId, position);
-          whole = borrowed instanceof Promise ? await borrowed : borrowed;
+          whole = await chunks.borrow(contentId, position);
           // Only when the next is there: memory freed earlier goes back to the system, which returns it page by page.
           chunks.giveBack(last);
           const bytes = whole?.subarray(offset, offset + end - next)

@@ -202,7 +202,7 @@ function createFolder(path: string): void {
   try {
     mkdirSync(path, { recursive: isParentThere === undefined, mode: OWNER_ONLY_FOLDER });
   } catch (error) {
-    if (codeOf(error) !== 'EEXIST' || !existsSync(path)) throw error;
+    if (codeOf(error) !== 'EEXIST') throw error;
   }
 }
 
@@ -276,7 +276,7 @@ export function createBallast(path: string) {
       const bytes = fileBytes(ballastPath);
       isGivenUp = true;
       // A file system that copies what it changes may have no room even to remove a file.
-      orUndefined(() => rmSync(ballastPath, { force: true }));
+      orUndefined(() => rmSync(ballastPath));
       return fileBytes(ballastPath) < bytes;
     },
     /** Makes the file whole if there is room for it and the reserve. Gives whether more may be stored. */
@@ -298,7 +298,7 @@ export function createBallast(path: string) {
 export function failureAt(path: string | null, error: unknown): StoreFailure | undefined {
   const code = primaryCodeOf(error);
   if (path === null || (code !== SQLITE.IOERR && code !== SQLITE.CANTOPEN)) return failureOf(error);
-  const obstacle = fill(`${path}-probe`, MIB, 0) ?? 'unavailable';
+  const obstacle = fill(`${path}-probe`, MIB) ?? 'unavailable';
   orUndefined(() => rmSync(`${path}-probe`));
   return obstacle;
 }
@@ -318,7 +318,7 @@ export function freeBytes(path: string): number {
 }
 
 /** Fills the file with noise: a hole takes no room, nor do zeros where the file system compresses. */
-function fill(path: string, bytes: number, keptBytes: number): StoreFailure | undefined {
+function fill(path: string, bytes: number, keptBytes = bytes): StoreFailure | undefined {
   const noise = new Uint8Array(MIB);
   for (let at = 0, value = 1; at < MIB; at += 1) noise[at] = (value = Math.imul(value, 1664525) + 1013904223) >>> 24;
   try {
@@ -328,7 +328,7 @@ function fill(path: string, bytes: number, keptBytes: number): StoreFailure | un
     });
     return undefined;
   } catch (error) {
-    orUndefined(() => rmSync(path, { force: true }));
+    orUndefined(() => rmSync(path));
     return ['EDQUOT', 'ENOSPC'].includes(codeOf(error)) ? 'full' : 'unavailable';
   }
 }

@@ -47,7 +47,7 @@ type PasteRow = readonly [
   content: Uint8Array | null,
 ];
 
-/** Content of more than `mostContentBytes` is not read, and null is given for it. SQLite has no booleans. */
+/** Content of more bytes than `mostContentBytes` is not read: null is given for it. SQLite has no booleans. */
 function prepareFinding(db: Database) {
   const find = db.prepare(`
     SELECT id, owner, mime_type, size, lower(hex(sha256)), created_at, expires_at, burn_after_read, password_hash,
@@ -56,7 +56,7 @@ function prepareFinding(db: Database) {
     WHERE id = :id
       AND expires_at > :nowSeconds`);
   find.setReturnArrays(true);
-  return (id: string, nowSeconds: number, mostContentBytes: number): PasteWithContent | undefined => {
+  return (id: string, nowSeconds: number, mostContentBytes = -1): PasteWithContent | undefined => {
     const row = find.get({ id, nowSeconds, mostContentBytes }) as unknown as PasteRow | undefined;
     return row && {
       id: row[0], owner: row[1], mimeType: row[2], size: row[3], sha256: row[4], createdAt: row[5], expiresAt: row[6],
@@ -155,7 +155,7 @@ function prepareUpdate(db: Database) {
   const write = prepareUpdateWriting(db);
   return (update: { id: string; owner: string; changes: PasteChanges; terms: UpdateTerms }): Change<UpdateOutcome> => {
     const { id, owner, changes, changes: { content } } = update;
-    const before = find(id, update.terms.nowSeconds, -1);
+    const before = find(id, update.terms.nowSeconds);
     if (before === undefined) return unchanged({ refused: 'pasteNotFound' });
     const { onlySha256 = before.sha256 } = update.terms;
     if (before.owner !== owner) return unchanged({ refused: 'permissionDenied' });
@@ -217,7 +217,7 @@ function prepareDeletion(db: Database) {
     id: string; by: string | null; nowSeconds: number; asAdmin: AuditEvent | null; onlySha256?: string | undefined;
   }) => {
     const { id, by, nowSeconds, asAdmin } = deletion;
-    const paste = find(id, nowSeconds, -1);
+    const paste = find(id, nowSeconds);
     if (paste === undefined) return unchanged<DeletionOutcome>({ refused: 'pasteNotFound' });
     const { onlySha256 = paste.sha256 } = deletion;
     const isOwn = paste.owner === by;

@@ -4,6 +4,7 @@ import type { StatementSync } from 'node:sqlite';
 import type { CompactBytes } from '../core/content.ts';
 import type { LogDetails } from '../core/events.ts';
 import type { RefusalFields, RefusalName } from '../core/refusals.ts';
+import { KIB } from '../core/time.ts';
 
 /** What statements are prepared on: a connection of node:sqlite, or the nodes of a cluster (cluster/statements.ts). */
 export interface Database {
@@ -42,10 +43,10 @@ export type ListedPaste = { readonly hasPassword: boolean }
 export type PasteWithContent = Paste & { readonly content: CompactBytes | null };
 
 /** Content of at most this many bytes is kept in the row of its paste. */
-export const INLINE_BYTES = 64 * 1024;
+export const INLINE_BYTES = 64 * KIB;
 
 /** The bytes of one row of larger content; every chunk but the last is exactly this long. */
-export const CHUNK_BYTES = 256 * 1024;
+export const CHUNK_BYTES = 256 * KIB;
 
 /** A paste to store: exactly one of `content` and `contentId` is not null. */
 export interface NewPaste extends Omit<Paste, 'sha256'> {
@@ -126,7 +127,7 @@ export interface StoredUsage {
 }
 
 /** Twice what an empty database takes: a quota does not count it. */
-export const OWN_BYTES = 640 * 1024;
+export const OWN_BYTES = 640 * KIB;
 
 /** What counts against a quota. */
 export function countedBytes({ bytes, databaseBytes }: StoredUsage): number {

@@ -154,10 +154,7 @@ export class Writer {
   #send(): void {
     const batch = this.#queue.take();
     const [first] = batch;
-    if (first === undefined) {
-      if (this.#underWay.length === 0) this.#enter('resting');
-      return;
-    }
+    if (first === undefined) return this.#enter('resting');
     if (this.#underWay.length === 0) this.#begunMs = this.#clock.monotonicMs();
     this.#underWay.push(batch);
     this.#enter('writing');

@@ -68,6 +68,18 @@ test('carryOut: a command in which SQLite ends the transaction is told why, and 
   assert.deepEqual([failuresOf(executor.carryOut([createCommand(10)])), stored()], [['done'], 1]);
 });
 
+test('carryOut: a commit that fails though the storage does not fails every command, and the next batch works', (t) => {
+  let isBroken = true;
+  const { executor, stored } = openExecutor(t, (sql) => {
+    if (isBroken && sql === 'COMMIT') throw new RangeError('no commit');
+  });
+  for (const answer of executor.carryOut([createCommand(10), createCommand(10)])) {
+    assert.equal(!answer.done && String(answer.error), 'RangeError: no commit');
+  }
+  isBroken = false;
+  assert.deepEqual([failuresOf(executor.carryOut([createCommand(10)])), stored()], [['done'], 1]);
+});
+
 test('carryOut: where a command fails everything is undone, and done once more without it, in one transaction', (t) => {
   const statements: string[] = [];
   const { executor, stored } = openExecutor(t, (sql) => statements.push(sql));

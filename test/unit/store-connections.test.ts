@@ -5,9 +5,10 @@ import { existsSync, readdirSync, readFileSync, statSync, symlinkSync, writeFile
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import test from 'node:test';
+import { requireDatabase } from '../../src/store/backup.ts';
 import { openAsIs, openReading, openWriting, placeOf, refuseOtherFiles } from '../../src/store/database.ts';
 import { openReader, prepareLookups } from '../../src/store/open.ts';
-import { APPLICATION_ID, MIGRATIONS } from '../../src/store/schema.ts';
+import { APPLICATION_ID, migrate, MIGRATIONS } from '../../src/store/schema.ts';
 import { openTestStore, patternedBytes, temporaryFolder } from '../support/store.ts';
 
 /** A database that SQLite itself has closed, made by these statements. */
@@ -143,4 +144,32 @@ test('placeOf: follows as many links as the system does, and ends where they go 
   assert.equal(placeOf(join(folder, '41')), join(folder, '1'));
   symlinkSync('round', join(folder, 'round'));
   assert.equal(placeOf(join(folder, 'round')), join(folder, 'round'));
+});
+
+test('requireDatabase: there is none, only its log is there, or it cannot be looked at', (t) => {
+  const folder = temporaryFolder(t);
+  const path = join(folder, 'pasted.db');
+  const isRefused = { name: 'DatabaseRefusedError', message: /^there is no database / };
+  assert.throws(() => requireDatabase(path), isRefused);
+  writeFileSync(`${path}-wal`, 'x');
+  assert.throws(() => requireDatabase(path), isRefused);
+  for (const [content, isAway] of [['', true], ['x', false], ['xx', false]] as const) {
+    writeFileSync(path, content);
+    if (isAway) assert.throws(() => requireDatabase(path), { name: 'DatabaseRefusedError', message: /away or empty/ });
+    else requireDatabase(path);
+  }
+  symlinkSync('round', join(folder, 'round'));
+  assert.throws(() => requireDatabase(join(folder, 'round')), {
+    name: 'StoreError', failure: 'unavailable', message: `the database ${join(folder, 'round')} cannot be read`,
+  });
+});
+
+test('migrate: while another process writes it says so, and changes nothing', (t) => {
+  const path = join(temporaryFolder(t), 'pasted.db');
+  const [writing, db] = [new DatabaseSync(path), new DatabaseSync(path, { timeout: 0 })];
+  t.after(() => [writing, db].forEach((each) => each.close()));
+  writing.exec('BEGIN IMMEDIATE');
+  assert.throws(() => migrate(db, [['CREATE TABLE a (x)']]), { errcode: 5, message: 'database is locked' });
+  writing.exec('COMMIT');
+  assert.equal(migrate(db, [['CREATE TABLE a (x)']]), 1);
 });

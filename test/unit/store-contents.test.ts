@@ -25,8 +25,8 @@ testStores('read: any range comes back as it is', async ({ store }) => {
   const bounds = [0, 1, CHUNK_BYTES - 1, CHUNK_BYTES, CHUNK_BYTES + 1, 2 * CHUNK_BYTES, length - 1, length];
   const reader = await hold(store, contentId);
   for (const start of bounds) {
-    for (const end of bounds) {
-      const expected = Buffer.from(content.subarray(start, Math.max(start, end)));
+    for (const end of bounds.filter((bound) => bound >= start)) {
+      const expected = Buffer.from(content.subarray(start, end));
       assert.deepEqual(await gather(reader.read(start, end)), expected, `${start}-${end}`);
     }
   }

@@ -338,6 +338,7 @@ testStores('findRenewable: answers as issuing would, without it: until the 24th 
     const { refused, retryAfterSeconds } = await store.read.findRenewable(serial, nowSeconds);
     return refused === 'rateLimited' ? retryAfterSeconds : refused;
   };
+  assert.equal(await asked(0), null, 'by a clock that was never set');
   for (let count = 2; count < 24; count += 1) {
     assert.equal(await asked(), null, `${count} of 24`);
     assert.equal((await renew('C').outcome).refused, null);

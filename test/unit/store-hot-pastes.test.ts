@@ -1,6 +1,7 @@
 // The pastes kept in memory: bounded, gone when they expire or change, and never behind the database.
 
 import assert from 'node:assert/strict';
+import { DatabaseSync } from 'node:sqlite';
 import test from 'node:test';
 import { compactBytes, holdBytes, letGoOfBytes } from '../../src/core/content.ts';
 import {
@@ -228,4 +229,19 @@ test('pastes.find: reading the metadata of a paste too large for that leaves its
   assert.equal(described?.size, READ_ALONG_BYTES + 1);
   assert.notEqual(await store.pastes.find(paste.id, CREATED_AT), described, 'read anew');
   assert.deepEqual((await store.pastes.findWithContent(paste.id, CREATED_AT))?.content, paste.content);
+});
+
+test('pastes.find: memory stays until another process has removed pastes, which is noticed a millisecond later', async (t) => {
+  const { store, path, clock } = await openTestStore(t);
+  const { id } = await storePaste(store, patternedBytes(100));
+  const first = await store.pastes.find(id, CREATED_AT);
+  clock.advance(1000);
+  assert.equal(store.pastes.find(id, CREATED_AT), first);
+  const other = new DatabaseSync(path, { timeout: 5000 });
+  other.exec('UPDATE removals SET count = count + 1');
+  other.close();
+  clock.advance(0.9);
+  assert.equal(store.pastes.find(id, CREATED_AT), first);
+  clock.advance(0.1);
+  assert.notEqual(store.pastes.find(id, CREATED_AT), first);
 });

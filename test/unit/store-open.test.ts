@@ -283,6 +283,8 @@ test('openStore: a database that was emptied, or a file of it that was removed o
   }
   truncateSync(path);
   assert.equal(await store.healthy(), false, 'emptied');
+  await store.upkeep.checkFiles();
+  assert.equal(logged.splice(1).length, 1, 'emptied');
 });
 
 test('openStore: what a restore that was killed has left goes, and nothing else beside the database', async (t) => {

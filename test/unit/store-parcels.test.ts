@@ -25,3 +25,11 @@ test('wrap: bytes of any size, those of a view alone, and none', () => {
   assert.deepEqual(Buffer.from(wrap(view)), Buffer.from(view));
   assert.equal(wrap(new Uint8Array(0)).length, 0);
 });
+
+test('wrap: a buffer has 64 KiB, which are used to the last byte', () => {
+  for (const [size, buffers] of [[32_767, 1], [32_768, 1], [32_769, 2]] as const) {
+    const wrap = createParcels();
+    const wrapped = [wrap(patternedBytes(size)), wrap(patternedBytes(32_768))];
+    assert.equal(new Set(wrapped.map(({ buffer }) => buffer)).size, buffers, `${size} + 32768 bytes`);
+  }
+});

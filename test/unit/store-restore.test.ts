@@ -58,3 +58,13 @@ test('restoreDatabase: a backup from a pipe is called so, and one from a file by
     await assert.rejects(restoreDatabase({ path, backup, moment: 'm' }), { name: 'DatabaseRefusedError', message });
   }
 });
+
+test('draftBackup: a copy that has no place to be written to is a failure of the storage', async (t) => {
+  const { path, folder } = await backedUp(t);
+  const there = join(folder, 'there');
+  fs.mkdirSync(there);
+  using draft = draftBackup({ path, beside: join(there, 'backup.db'), mark: '0123456789abcdef' });
+  fs.renameSync(there, join(folder, 'moved'));
+  const message = `storage unavailable: unable to open database: ${draft.path} (SQLite 14)`;
+  await assert.rejects(draft.copy(), { name: 'StoreError', failure: 'unavailable', message });
+});

@@ -6,8 +6,8 @@ import test, { type TestContext } from 'node:test';
 import { type Command, Executor } from '../../src/store/batch.ts';
 import { createUpload } from '../../src/store/content.ts';
 import { migrate } from '../../src/store/schema.ts';
-import { CHUNK_BYTES, StoreError, type UploadQuota } from '../../src/store/store.ts';
-import { newId, patternedBytes } from '../support/store.ts';
+import { CHUNK_BYTES, type NewPaste, StoreError, type UploadQuota } from '../../src/store/store.ts';
+import { inlinePaste, newId, NO_TERMS, openTestStore, patternedBytes, uploadContent, uploaded } from '../support/store.ts';
 
 const turn = () => new Promise((resolve) => setImmediate(resolve));
 
@@ -72,11 +72,12 @@ test('discard: waits for a write under way, whose chunk would otherwise be writt
 });
 
 /** Says of each chunk, in order, whether there is room for it. The database is below OWN_BYTES, so it counts as 0. */
-function admissions(t: TestContext) {
+function admissions(t: TestContext, ...pastes: readonly NewPaste[]) {
   const db = new DatabaseSync(':memory:');
   t.after(() => db.close());
   migrate(db);
   const executor = new Executor(db);
+  executor.carryOut(pastes.map((paste) => ({ name: 'createPaste', params: { paste, terms: NO_TERMS } })));
   return (contentId: string, position: number, bytes: number, declaredBytes: number, maxStoredBytes = 1e9) => {
     const params = { contentId, position, bytes: patternedBytes(bytes), quota: { declaredBytes, maxStoredBytes } };
     const [answer] = executor.carryOut([{ name: 'writeChunk', params } satisfies Command]);
@@ -100,4 +101,28 @@ test('quota: an upload is promised what it declared and has not written, to the 
     assert.equal(write(newId(), 0, 7, 5, promised + 6), false, text);
     assert.equal(write(newId(), 0, 5, 7, promised + 7), true, text);
   }
+});
+
+test('quota: a chunk takes its own bytes alone, and those of all pastes must not be past the limit already', (t) => {
+  for (const [maxStoredBytes, isAdmitted] of [[9, false], [10, true], [11, true]] as const) {
+    const write = admissions(t, inlinePaste(patternedBytes(10)));
+    assert.equal(write(newId(), 0, 5, 5, maxStoredBytes), isAdmitted, `${maxStoredBytes}`);
+  }
+});
+
+test('quota: what a row adds to the file is counted, and of content in chunks nothing, since those are there', async (t) => {
+  const { store } = await openTestStore(t);
+  const content = patternedBytes(CHUNK_BYTES);
+  const upload = await uploaded(store, content);
+  await uploadContent(store, patternedBytes(4 * CHUNK_BYTES));
+  const { databaseBytes } = await store.read.usage();
+  assert.ok(databaseBytes > 2 * CHUNK_BYTES, `${databaseBytes} bytes`);
+  const inRow = inlinePaste(patternedBytes(10));
+  const inChunks = inlinePaste(content, { content: null, contentId: upload.contentId });
+  for (const [paste, leastBytes] of [[inRow, databaseBytes + 10], [inChunks, 10 + CHUNK_BYTES]] as const) {
+    const refusal = (maxStoredBytes: number) => store.pastes.create(paste, { ...NO_TERMS, maxStoredBytes });
+    assert.deepEqual(await refusal(leastBytes - 1), { refused: 'storageFull' });
+    assert.deepEqual(await refusal(leastBytes), { refused: null });
+  }
+  upload.keep();
 });

@@ -134,6 +134,14 @@ test('visitStore: beside a server of another version, refuses and says which is 
   assert.equal(selectValue(path, 'PRAGMA user_version'), MIGRATIONS.length - 1);
 });
 
+test('visitStore: beside a server whose database has lost a table, says which one', async (t) => {
+  const { path } = await openTestStore(t);
+  const other = new DatabaseSync(path);
+  other.exec('DROP TABLE invitations');
+  other.close();
+  await assert.rejects(visit(t, path), { message: /no such table: (?:main\.)?invitations/ });
+});
+
 test('visitStore: beside a server that is still starting, says so and leaves making the database to it', async (t) => {
   const folder = temporaryFolder(t);
   const path = join(folder, 'pasted.db');
