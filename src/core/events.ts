@@ -28,7 +28,7 @@ export const DUPLICATE_OUTCOMES = ['accepted', 'refused'] as const;
 /** The contract's events and those of the decisions. */
 export const AUDIT_EVENTS = [
   'cert_issued', 'cert_revoked', 'auth_failure', 'paste_deleted', 'admin_granted', 'ca_password_changed',
-  'content_banned',
+  'content_banned', 'content_unbanned',
 ] as const;
 export type AuditEventName = (typeof AUDIT_EVENTS)[number];
 

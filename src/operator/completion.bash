@@ -24,7 +24,7 @@ _pasted() {
   esac
   case "$command $previous" in
     'check --files') _pasted_files; return ;;
-    'audit --event') COMPREPLY=($(compgen -W 'cert_issued cert_revoked auth_failure paste_deleted admin_granted ca_password_changed content_banned' -- "$current")); return ;;
+    'audit --event') COMPREPLY=($(compgen -W 'cert_issued cert_revoked auth_failure paste_deleted admin_granted ca_password_changed content_banned content_unbanned' -- "$current")); return ;;
     'audit --outcome') COMPREPLY=($(compgen -W 'success failure' -- "$current")); return ;;
     'audit --client-id') :; return ;;
     'audit --after') :; return ;;

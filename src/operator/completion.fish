@@ -54,7 +54,7 @@ complete -c pasted -n '__fish_seen_subcommand_from prune' -l json -d 'print one 
 complete -c pasted -n '__fish_seen_subcommand_from prune' -l help -d 'print the help'
 complete -c pasted -n '__fish_seen_subcommand_from stats' -l json -d 'print one JSON object'
 complete -c pasted -n '__fish_seen_subcommand_from stats' -l help -d 'print the help'
-complete -c pasted -n '__fish_seen_subcommand_from audit' -l event -x -a 'cert_issued cert_revoked auth_failure paste_deleted admin_granted ca_password_changed content_banned' -d 'only this event'
+complete -c pasted -n '__fish_seen_subcommand_from audit' -l event -x -a 'cert_issued cert_revoked auth_failure paste_deleted admin_granted ca_password_changed content_banned content_unbanned' -d 'only this event'
 complete -c pasted -n '__fish_seen_subcommand_from audit' -l outcome -x -a 'success failure' -d 'only what ended so'
 complete -c pasted -n '__fish_seen_subcommand_from audit' -l client-id -x -d 'only what the holder of this certificate caused; operator for commands about pastes'
 complete -c pasted -n '__fish_seen_subcommand_from audit' -l after -x -d 'only what is newer'

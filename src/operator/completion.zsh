@@ -28,7 +28,7 @@ _pasted() {
   esac
   case "$command $previous" in
     'check --files') _files; return ;;
-    'audit --event') offered=('cert_issued' 'cert_revoked' 'auth_failure' 'paste_deleted' 'admin_granted' 'ca_password_changed' 'content_banned'); _describe value offered; return ;;
+    'audit --event') offered=('cert_issued' 'cert_revoked' 'auth_failure' 'paste_deleted' 'admin_granted' 'ca_password_changed' 'content_banned' 'content_unbanned'); _describe value offered; return ;;
     'audit --outcome') offered=('success' 'failure'); _describe value offered; return ;;
     'audit --client-id') :; return ;;
     'audit --after') :; return ;;

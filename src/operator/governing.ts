@@ -97,10 +97,11 @@ export const ban: Run = (terminal, given) => inSession(terminal, async (session)
   report(terminal.stdout, given, { sha256, is_new: isNew, removed }, text);
 });
 
-export const unban: Run = (terminal, given) => inSession(terminal, async ({ store }) => {
+export const unban: Run = (terminal, given) => inSession(terminal, async ({ store, audit }) => {
   const sha256 = given.operands[0]!.toLowerCase();
   if (!SHA256.test(sha256)) throw new UsageError('a SHA-256 has 64 hexadecimal digits: `pasted paste bans` shows them');
-  const wasBanned = await store.run('unbanContent', Buffer.from(sha256, 'hex'));
+  const unbanned = audit.event('content_unbanned', 'success', BY_OPERATOR, { sha256 });
+  const wasBanned = await store.run('unbanContent', { sha256: Buffer.from(sha256, 'hex'), unbanned });
   if (!wasBanned) throw new CommandError(`content ${sha256} is not banned`);
   report(terminal.stdout, given, { sha256 }, `Content ${sha256} is taken again.\n`);
 });

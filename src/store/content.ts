@@ -63,8 +63,7 @@ export class HotPastes {
     const { id, burnAfterRead, content, size } = found;
     if (content === null || size > HOT_CONTENT_BYTES || burnAfterRead || this.#changing.has(id)) return;
     this.#drop(id);
-    const hasRoom = this.#bytes + size + HOT_PASTE_BYTES <= this.#maxBytes;
-    if (!hasRoom && !this.#wasMissed(id)) return;
+    if (this.#bytes + size + HOT_PASTE_BYTES > this.#maxBytes && !this.#wasMissed(id)) return;
     holdBytes(content);
     const paste = { found, older: undefined, newer: undefined };
     this.#kept.set(id, paste);

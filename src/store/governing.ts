@@ -31,8 +31,12 @@ export function governingCommands(db: Database) {
       if (isNew) audit(banned);
       return isNew;
     },
-    /** Whether it was refused before. */
-    unbanContent: (sha256: Uint8Array): boolean => unban({ sha256 }).length === 1,
+    /** Whether it was refused before: only then is it audited. */
+    unbanContent: ({ sha256, unbanned }: { sha256: Uint8Array; unbanned: AuditEvent }): boolean => {
+      const wasBanned = unban({ sha256 }).length === 1;
+      if (wasBanned) audit(unbanned);
+      return wasBanned;
+    },
   };
 }
 

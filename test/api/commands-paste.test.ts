@@ -243,6 +243,8 @@ test('paste ban: removes every paste with the content, and refuses it in every f
   assert.equal(asked.body['total'], 2);
 
   assert.deepEqual(await done('unban', sha256.toUpperCase()), { sha256 });
+  const lifted = auditOf(databasePath).filter((entry) => entry.startsWith('content_unbanned'));
+  assert.deepEqual(lifted, [`content_unbanned success operator {"sha256":"${sha256}","via":"command line"}`]);
   assert.equal((await ask('/', { method: 'POST', body: small })).status, 201);
   assert.deepEqual(await pasted('unban', sha256), {
     code: 1, stdout: '', stderr: `pasted: content ${sha256} is not banned\n`,

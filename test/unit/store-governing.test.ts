@@ -195,7 +195,10 @@ testStores('ban: told once and audited once, listed, and lifted; a work and a su
   const create = () => store.pastes.create(inlinePaste(patternedBytes(10)), terms);
   assert.deepEqual(await create(), { refused: 'contentRefused' });
   assert.deepEqual([await countOf(tables, 'spent_challenges'), await countOf(tables, 'submissions')], [0, 0]);
-  assert.deepEqual([await visited.run('unbanContent', sha256), await visited.run('unbanContent', sha256)], [true, false]);
+  const lifting = { sha256, unbanned: eventOf('content_unbanned') };
+  const lifted = await Promise.all([store, visited, store, visited].map(({ run }) => run('unbanContent', lifting)));
+  assert.deepEqual(lifted.filter(Boolean), [true]);
+  assert.equal(await countOf(tables, "audit WHERE event = 'content_unbanned'"), 1);
   assert.deepEqual(await create(), { refused: null });
 });
 
