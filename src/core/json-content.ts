@@ -82,7 +82,7 @@ export class JsonContentReader {
     }
     // What stands before and after content. As a copy, since the bytes may be part of a large buffer.
     const frame = Buffer.concat([bytes.subarray(0, start), isOver ? bytes.subarray(end) : NOTHING]);
-    if (this.#frame.length + frame.length > MAX_FRAME_BYTES) refuse();
+    if (this.#frame.length + frame.length > MAX_FRAME_BYTES) refuse('over 64 KiB beside content: send text/plain');
     this.#frame.add(frame);
     return content;
   }
@@ -119,7 +119,7 @@ export class JsonContentReader {
       if (canBeContent && parse(this.#name) === 'content') this.#place = 'value';
     } else if (OPENING.has(byte)) {
       this.#depth += 1;
-      if (this.#depth > MAX_JSON_DEPTH) refuse();
+      if (this.#depth > MAX_JSON_DEPTH) refuse('nested over 64 deep: send text/plain, which is stored as it is');
     } else if (CLOSING.has(byte)) {
       this.#depth -= 1;
     }
@@ -157,6 +157,6 @@ function parse(json: string): unknown {
   return orUndefined((): unknown => JSON.parse(json)) ?? refuse();
 }
 
-function refuse(): never {
-  throw new Refusal('jsonInvalid', { hint: 'of another Content-Type, such as text/plain, a body is stored as it is' });
+function refuse(hint = 'of another Content-Type, such as text/plain, a body is stored as it is'): never {
+  throw new Refusal('jsonInvalid', { hint });
 }

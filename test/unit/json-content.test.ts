@@ -32,6 +32,15 @@ function assertRefused(document: string | Uint8Array): void {
   }
 }
 
+/** What the refusal of a document says beside the words that all of them have. */
+function hintOf(document: string): unknown {
+  try {
+    return contentOf(document);
+  } catch (error) {
+    return error instanceof Refusal && error.fields['hint'];
+  }
+}
+
 function nested(depth: number): string {
   return `{"content":"x","y":${'['.repeat(depth - 1)}${']'.repeat(depth - 1)}}`;
 }
@@ -151,6 +160,8 @@ test('JsonContentReader: nesting is bounded', () => {
   assertContent(nested(63), 'x');
   assertContent(nested(64), 'x');
   assertRefused(nested(65));
+  assert.equal(hintOf(nested(65)), 'nested over 64 deep: send text/plain, which is stored as it is');
+  assert.equal(hintOf('{'), 'of another Content-Type, such as text/plain, a body is stored as it is');
 });
 
 test('JsonContentReader: refuses a byte order mark, and bytes that are no UTF-8', () => {
@@ -180,6 +191,7 @@ test('write: refuses a frame of more than 64 KiB when it comes; content in it is
   assertContent(`${frame(MAX_FRAME_BYTES)}z"}`, 'z');
   assertContent(`${frame(MAX_FRAME_BYTES)}${'z'.repeat(200_000)}"}`, 'z'.repeat(200_000));
   assertRefused(`${frame(MAX_FRAME_BYTES + 1)}z"}`);
+  assert.equal(hintOf(`${frame(MAX_FRAME_BYTES + 1)}z"}`), 'over 64 KiB beside content: send text/plain');
   for (const endless of [' ', '"x', '[]', 'x', '1', '{"content":"x"}\n', '{"content":"x","y":"']) {
     const reader = new JsonContentReader(() => undefined);
     const piece = Buffer.from(endless.at(-1)!.repeat(MAX_FRAME_BYTES));
