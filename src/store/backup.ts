@@ -146,7 +146,8 @@ async function replace(path: string, backup: Source, moment: string) {
     openWriting(draft).close();
     syncFile(draft);
     // Two turns: a signal that came meanwhile is handled in the turn after this one, before anything is changed.
-    for (const _ of [1, 2]) await setImmediate();
+    await setImmediate();
+    await setImmediate();
     return { ...holdings, keptAs: exchange(target, draft, moment) };
   } finally {
     removeWith(draft, ['-shm', ...LOGS]);

@@ -315,7 +315,6 @@ function prepareList(db: Database, matching: string): (named: Named, page: Page)
   const count = db.prepare(`SELECT count(*) AS total ${matching}`);
   return (named, page) => {
     const total = Number(count.get(named)?.['total']); // NaN in a cluster at first: one request asks for both.
-    if (total <= page.offset) return { items: [], total };
     const items = select.all({ ...named, ...page }).map((row) => (
       { ...row, burnAfterRead: row['burnAfterRead'] === 1, hasPassword: row['hasPassword'] === 1 } as ListedPaste
     ));

@@ -245,3 +245,14 @@ test('pastes.find: memory stays until another process has removed pastes, which 
   clock.advance(0.1);
   assert.notEqual(store.pastes.find(id, CREATED_AT), first);
 });
+
+test('clear: gives all of its room free again', () => {
+  const hot = new HotPastes(HOT_PASTE_BYTES + 10);
+  for (let round = 0; round < 3; round += 1) {
+    const paste = foundPaste(10);
+    hot.keep(paste);
+    assert.equal(hot.find(paste.id, CREATED_AT), paste);
+    hot.clear();
+    assert.equal(hot.find(paste.id, CREATED_AT), undefined);
+  }
+});

@@ -12,7 +12,7 @@ import test from 'node:test';
 import { setImmediate } from 'node:timers/promises';
 import { draftBackup, restoreDatabase } from '../../src/store/backup.ts';
 import { freeBytes } from '../../src/store/database.ts';
-import { openReader, openStore } from '../../src/store/open.ts';
+import { openReader, openStore, settledWithin } from '../../src/store/open.ts';
 import { APPLICATION_ID, migrate, MIGRATIONS } from '../../src/store/schema.ts';
 import { CHUNK_BYTES, DatabaseInUseError, DatabaseRefusedError, StoreError } from '../../src/store/store.ts';
 import { Writer } from '../../src/store/writer.ts';
@@ -105,6 +105,15 @@ test('openStore: an idle store does not keep its process alive, after a write ne
     await store.keepSecret('name', new Uint8Array(1));`);
   const { status, stderr } = spawnSync(process.execPath, [script], { timeout: 30_000 });
   assert.equal(status, 0, String(stderr));
+});
+
+test('settledWithin: as soon as the work has settled, or the time is over, for which no process stays alive', async () => {
+  const timers = () => process.getActiveResourcesInfo().filter((kind) => kind === 'Timeout').length;
+  const before = timers();
+  const stuck = settledWithin(new Promise(() => {}), 20);
+  assert.equal(timers(), before);
+  await Promise.all([settledWithin(Promise.resolve(), 1_000_000_000), new Promise((resolve) => setTimeout(resolve, 40))]);
+  await stuck;
 });
 
 test('openStore: closed, it leaves one file beside the lock, and what was stored is there again', async (t) => {

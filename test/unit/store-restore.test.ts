@@ -22,9 +22,10 @@ async function backedUp(t: TestContext) {
   return { path, folder, backup };
 }
 
-test('restoreDatabase: asks for room for all of a file beside the reserve before it copies anything', async (t) => {
+test('restoreDatabase: asks for room for a file and its log beside the reserve before it copies anything', async (t) => {
   const { path, folder, backup } = await backedUp(t);
-  const needed = statSync(backup).size + FREE_RESERVE_BYTES;
+  fs.writeFileSync(`${backup}-wal`, new Uint8Array(100));
+  const needed = statSync(backup).size + 100 + FREE_RESERVE_BYTES;
   let free = needed;
   t.mock.method(fs, 'statfsSync', () => ({ blocks: 2 ** 40, bavail: free, bsize: 1, frsize: 1 }));
   syncBuiltinESMExports();
