@@ -2,8 +2,8 @@
 // early, reading is as without a proxy, and revoking a certificate ends what it gave.
 
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
-import { join } from 'node:path';
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import { delimiter, join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { encodePem } from '../../src/authority/keys.ts';
 import { KIB, MIB } from '../../src/core/time.ts';
@@ -14,6 +14,7 @@ import { checkForms } from './proxy-forms.ts';
 import {
   curlOf, revocationList, SITE_NAME, type Curl, type CurlAnswer, type RunningProxy, type Site,
 } from './proxy.ts';
+import { clientOf } from './shells.ts';
 
 const LISTENERS = ['http:', 'https:'] as const;
 
@@ -42,6 +43,7 @@ export async function checkProxy(
   ));
   if (reload !== undefined) {
     await t.test('and refused once the list has been read again', (step) => checkRevocation(step, site, reload));
+    await t.test('pastec says so then, and gets another certificate', (step) => checkClient(step, site));
   }
   await t.test('no path of a paste is logged', () => checkSilence(site, proxy));
 }
@@ -260,6 +262,30 @@ async function checkRevocation(t: TestContext, site: Site, reload: () => Promise
   }
   assert.equal(await ownerBy(curl, 'https:', ...bundle('admin')), site.admin.slice(0, 12));
   for (const listener of LISTENERS) assert.equal(await ownerBy(curl, listener), undefined);
+}
+
+/** Whoever has a certificate that the proxy refuses is told what to do, and it helps. */
+async function checkClient(t: TestContext, { folder, httpsPort }: Site): Promise<void> {
+  const { home, run } = clientOf(t, `https://${SITE_NAME}:${httpsPort}`);
+  const [programs, configuration] = [join(home, 'programs'), join(home, '.config', 'pastec')];
+  for (const path of [programs, configuration]) mkdirSync(path, { recursive: true });
+  const resolve = `--noproxy '*' --resolve ${SITE_NAME}:${httpsPort}:127.0.0.1`;
+  writeFileSync(join(programs, 'curl'), `#!/bin/sh\nPATH=\${PATH#*${delimiter}}\nexec curl "$@" ${resolve}\n`, { mode: 0o700 });
+  writeFileSync(join(configuration, 'config'), `ca=${join(folder, 'server.crt')}\n`);
+  const environment = { PATH: `${programs}${delimiter}${process.env.PATH}`, PASTEC_SOLVER: 'node' };
+  assert.equal((await run(['cert', 'import', join(folder, 'client.p12')], { environment })).code, 0);
+  const hint = /^  a certificate that was revoked or has run out is refused; another: pastec register --force, none: /m;
+  for (const args of [['status'], ['renew'], ['ls'], ['-e', '1h']]) {
+    const { code, text, stderr } = await run(args, { environment, input: 'x' });
+    t.diagnostic(`${args[0]}: ${stderr}`);
+    assert.ok(code === 8 || code === 9, String(code));
+    assert.equal(text, '');
+    assert.match(stderr, hint, args[0]);
+  }
+  const registered = await run(['register', '--force', '--name', 'again'], { environment });
+  assert.equal(registered.code, 0, registered.stderr);
+  assert.match((await run(['status'], { environment })).text, /^trusted: /m);
+  assert.equal((await run([], { environment, input: 'x' })).code, 0);
 }
 
 /** The path of a paste is the key to it, so the proxy may not log it, even when it can't reach the service. */
