@@ -19,13 +19,13 @@ export function certificateCommands(db: Database) {
   // Being admin belongs to the holder: certificates that renew this one, or that it renews, get the mark too.
   const grant = prepareChange(db, {
     table: 'certificates', set: 'is_admin = 1',
-    where: 'holder = (SELECT holder FROM certificates WHERE serial = :serial AND revoked_at IS NULL)',
+    where: 'is_admin = 0 AND holder = (SELECT holder FROM certificates WHERE serial = :serial AND revoked_at IS NULL)',
   });
   const audit = prepareAudit(db);
   return {
     issueCertificate: prepareIssuance(db), revokeCertificate: prepareRevocation(db),
     useCertificate: prepareFirstUse(db), removeExpiredCertificates: prepareRemoval(db),
-    /** Makes the holder of a certificate an admin; false when there is none of that serial, or it is revoked. */
+    /** Makes the holder of a certificate that is not revoked an admin. False if there is none, or it is an admin's. */
     grantAdmin: ({ serial, granted }: { serial: string; granted: AuditEvent }): boolean => {
       const isGranted = grant({ serial }).length > 0;
       if (isGranted) audit(granted);
