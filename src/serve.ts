@@ -9,6 +9,7 @@ import { isExposed, ListeningError, publicPlace } from './http/engine/listening.
 import type { Terminal } from './operator/terminal.ts';
 import { createLog } from './ops/log.ts';
 import { openStore, type Store } from './store/open.ts';
+import { describe } from './store/store.ts';
 
 type ServedApp = Pick<App, 'listen' | 'reload' | 'ended' | 'close'>;
 export type CreateApp = (config: Config, parts: AppParts) => Promise<ServedApp>;
@@ -28,7 +29,7 @@ export async function serve(terminal: Terminal, createApp: CreateApp): Promise<n
   const { log, flush } = createLog({ format, forJournal: terminal.writesToJournal, write, clock });
   // The stack is on standard error (main.ts); the log says what happened and when.
   terminal.onFatalError((error) => {
-    const details = { reason: messageOf(error) };
+    const details = { reason: describe(error) };
     log({ level: 'error', logger: 'main', event: 'uncaught error', outcome: 'failure', details });
     flush();
   });
@@ -38,7 +39,9 @@ export async function serve(terminal: Terminal, createApp: CreateApp): Promise<n
   for (const message of [...warnings, ...startWarnings(config, isExposed(place))]) {
     log({ level: 'warning', logger: 'config', event: 'setting doubtful', details: { message } });
   }
-  const app = await createApp(config, { clock, cores, random: randomBytes, newUuid, log, thread });
+  const creating = createApp(config, { clock, cores, random: randomBytes, newUuid, log, thread });
+  const app = await (isCluster(config) ? Promise.race([creating, stopSignal]) : creating);
+  if (typeof app === 'string') return 0; // It waited for nodes that did not answer.
   let cause: { signal: string } | { reason: string };
   try {
     const { url } = await app.listen(place).catch(async (error: unknown) => {
@@ -108,7 +111,7 @@ async function reloadSettings(terminal: Terminal, app: ServedApp, log: Log): Pro
     const changed = await app.reload(readSettings(terminal, failed));
     log({ level: 'info', logger: 'main', event: 'reloaded', details: { changed: changed.join(' ') || 'nothing' } });
   } catch (error) {
-    failed(messageOf(error));
+    failed(describe(error));
   }
 }
 
@@ -119,10 +122,6 @@ function readSettings({ environment, readFile }: Terminal, failed: (reason: stri
     for (const problem of expected(ConfigError, error).problems) failed(problem);
     return undefined;
   }
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
 
 /** Nothing listens yet. Rejects when the database or the TLS certificate is refused. */

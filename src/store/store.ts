@@ -329,7 +329,7 @@ export function asStoreError(error: unknown, failure = failureOf(error)): unknow
 
 /** SQLite's messages hold names of tables and columns at most, never a value. */
 export function describe(error: unknown): string {
-  if (!(error instanceof Error)) return 'unknown failure';
+  if (!(error instanceof Error)) return String(error);
   const errcode = extendedCodeOf(error);
   return errcode === 0 ? error.message : `${error.message} (SQLite ${errcode})`;
 }

@@ -5,10 +5,13 @@ import { spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { copyFileSync, renameSync, rmSync, symlinkSync } from 'node:fs';
 import { test, type TestContext } from 'node:test';
+import { setTimeout as pause } from 'node:timers/promises';
 import { runCommandLine } from '../../src/operator/arguments.ts';
 import type { AuditEvent } from '../../src/store/store.ts';
+import { RUNNING_CLOCK } from '../support/app.ts';
 import { builtMain } from '../support/built.ts';
 import { fakeTerminal } from '../support/fake-terminal.ts';
+import { openStore } from '../support/imitated-store.ts';
 import { startMain } from '../support/main-process.ts';
 import { CREATED_AT, openTestStore } from '../support/store.ts';
 
@@ -167,6 +170,36 @@ test('audit --follow: takes each setting once, since one may come through a pipe
   const fake = fakeTerminal(['audit', '--follow'], { environment, readFile: () => pipe.shift() ?? '' });
   const onStopSignal = (listener: (signal: string) => void): void => listener('SIGTERM');
   assert.equal(await runCommandLine({ ...fake.terminal, onStopSignal }), 0, fake.stderr());
+});
+
+test('audit --follow: leaves nothing in memory at a look, since it may go on for months', async (t) => {
+  const { path } = await openTestStore(t);
+  const fake = fakeTerminal(['audit', '--follow'], { environment: { SERVICE_DB: path } });
+  // Each race leaves something at the promises that lose it.
+  const races = t.mock.method(Promise, 'race');
+  const ended = runCommandLine(fake.terminal);
+  await pause(2100);
+  assert.equal(races.mock.callCount(), 1, 'after some ten looks');
+  fake.signal('SIGTERM');
+  assert.equal(await ended, 0);
+});
+
+test('audit --follow: ends at once when it is told to while the nodes of a cluster do not answer', async (t) => {
+  const { config, behind } = await openStore(t);
+  const environment = { SERVICE_DB: config.databasePath };
+  const fake = fakeTerminal(['audit', '--follow'], { environment, clock: RUNNING_CLOCK });
+  const ended = runCommandLine(fake.terminal);
+  while (!fake.stdout().startsWith('TIME')) await pause(10);
+  const asked = Promise.withResolvers<void>();
+  behind.choose = () => {
+    asked.resolve();
+    return { kind: 'silent', isCarriedOut: false };
+  };
+  await asked.promise;
+  const startMs = performance.now();
+  fake.signal('SIGTERM');
+  assert.equal(await ended, 0);
+  assert.ok(performance.now() - startMs < 2000, 'a look may take ten seconds');
 });
 
 test('audit --follow: ends when nobody reads, and at a signal while somebody does not read', async (t) => {

@@ -134,6 +134,20 @@ test('serve: a signal that comes before it listens stops it all the same', async
   assert.equal(steps.at(-1), 'close');
 });
 
+test('serve: told to stop while the nodes of a cluster hold up its start, it ends at once; of a file, it opens it first', async () => {
+  for (const [SERVICE_DB, isWaited] of [['rqlite://127.0.0.1:4001', false], ['pasted.db', true]] as const) {
+    const fake = fakeTerminal([], { environment: { SERVICE_DB } });
+    const creating = Promise.withResolvers<Awaited<ReturnType<CreateApp>>>();
+    let isOver = false;
+    const exitCode = serve(fake.terminal, () => creating.promise).finally(() => (isOver = true)).catch(String);
+    fake.signal('SIGTERM');
+    await new Promise((resolve) => setImmediate(resolve));
+    assert.equal(isOver, !isWaited, SERVICE_DB);
+    creating.reject(new Error('the nodes answer late'));
+    assert.equal(await exitCode, isWaited ? 'Error: the nodes answer late' : 0);
+  }
+});
+
 test('serve: a second signal ends at once with 1, with the log written', async () => {
   const { promise: closing, resolve: closed } = Promise.withResolvers<void>();
   const { fake, listening, exitCode } = begin({ closing });

@@ -67,5 +67,5 @@ test('the rows of counts: where a disk has lost one, pastes are read all the sam
 test('describe: the words, with the code where there is one', () => {
   assert.equal(describe(sqliteError(1034)), 'words of SQLite (SQLite 1034)');
   assert.equal(describe(new Error('other')), 'other');
-  assert.equal(describe('thrown text'), 'unknown failure');
+  assert.equal(describe('thrown text'), 'thrown text');
 });

@@ -30,8 +30,7 @@ export function showPaste(parts: Parts, request: Request): Awaitable<Reply> {
   const opening = andThen(countLookup(parts, request), () => pastes.openPaste(parts, lookupOf(request), 'look'));
   return andThen(opening, (opened) => {
     const { mimeType, burnAfterRead } = opened.paste;
-    const reply = mimeType === TEXT_TYPE && !burnAfterRead ? textReply : factsReply;
-    return reply(parts, request, opened);
+    return (mimeType === TEXT_TYPE && !burnAfterRead ? textReply : factsReply)(parts, request, opened);
   });
 }
 
@@ -110,8 +109,7 @@ async function* pagePieces(opened: pastes.OpenedPaste, left: string): AsyncGener
 }
 
 async function* contentPieces(opened: pastes.OpenedPaste, end: number): AsyncGenerator<Uint8Array> {
-  const pieces = opened.kind === 'small' ? [bytesOf(opened.content)] : opened.reader.read(0, end);
-  for await (const bytes of pieces) {
+  for await (const bytes of opened.kind === 'small' ? [bytesOf(opened.content)] : opened.reader.read(0, end)) {
     for (let start = 0; start < bytes.length; start += PIECE_BYTES) yield bytes.subarray(start, start + PIECE_BYTES);
   }
 }
