@@ -41,7 +41,8 @@ export async function serve(terminal: Terminal, createApp: CreateApp): Promise<n
   }
   const creating = createApp(config, { clock, cores, random: randomBytes, newUuid, log, thread });
   const app = await (isCluster(config) ? Promise.race([creating, stopSignal]) : creating);
-  if (typeof app === 'string') return 0; // It waited for nodes that did not answer.
+  const stopped = (code: number): number => (log({ level: 'info', logger: 'main', event: 'stopped' }), code);
+  if (typeof app === 'string') return stopped(0); // It was still starting: nothing listens, and there is no lease.
   let cause: { signal: string } | { reason: string };
   try {
     const { url } = await app.listen(place).catch(async (error: unknown) => {
@@ -60,8 +61,7 @@ export async function serve(terminal: Terminal, createApp: CreateApp): Promise<n
     reloads.end();
     await app.close();
   }
-  log({ level: 'info', logger: 'main', event: 'stopped' });
-  return 'signal' in cause ? 0 : 1;
+  return stopped('signal' in cause ? 0 : 1);
 }
 
 /** Under npm, each process that passes on a signal which its whole group got sends a copy: no sign of impatience. */

@@ -105,7 +105,7 @@ export const grant: Run = (terminal, given) => inSession(terminal, async (sessio
   if (certificate.isAdmin) throw new CommandError(`the holder of certificate ${serial} is an admin already`);
   const granted = session.audit.event('admin_granted', 'success', OPERATOR, { serial, fingerprint });
   const isGranted = await session.store.run('grantAdmin', { serial, granted });
-  if (!isGranted) throw new CommandError(`certificate ${serial} has just been revoked, or granted this`);
+  if (!isGranted) throw new CommandError(`certificate ${serial} has just been revoked, or its holder made an admin`);
   const text = `${commonName} is an admin now (certificate ${serial}).\n`;
   report(terminal.stdout, given, presentCertificate({ ...certificate, isAdmin: true, status }), text);
 });

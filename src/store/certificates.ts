@@ -25,7 +25,7 @@ export function certificateCommands(db: Database) {
   return {
     issueCertificate: prepareIssuance(db), revokeCertificate: prepareRevocation(db),
     useCertificate: prepareFirstUse(db), removeExpiredCertificates: prepareRemoval(db),
-    /** Makes the holder of a certificate that is not revoked an admin. False if there is none, or it is an admin's. */
+    /** Makes the holder of a certificate that is not revoked an admin. False if there is none, or the holder is one. */
     grantAdmin: ({ serial, granted }: { serial: string; granted: AuditEvent }): boolean => {
       const isGranted = grant({ serial }).length > 0;
       if (isGranted) audit(granted);

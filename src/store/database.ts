@@ -298,7 +298,7 @@ export function createBallast(path: string) {
 export function failureAt(path: string | null, error: unknown): StoreFailure | undefined {
   const code = primaryCodeOf(error);
   if (path === null || (code !== SQLITE.IOERR && code !== SQLITE.CANTOPEN)) return failureOf(error);
-  const obstacle = fill(`${path}-probe`, MIB) ?? 'unavailable';
+  const obstacle = fill(`${path}-probe`, MIB, 0) ?? 'unavailable';
   orUndefined(() => rmSync(`${path}-probe`));
   return obstacle;
 }
@@ -318,7 +318,7 @@ export function freeBytes(path: string): number {
 }
 
 /** Fills the file with noise: a hole takes no room, nor do zeros where the file system compresses. */
-function fill(path: string, bytes: number, keptBytes = bytes): StoreFailure | undefined {
+function fill(path: string, bytes: number, keptBytes: number): StoreFailure | undefined {
   const noise = new Uint8Array(MIB);
   for (let at = 0, value = 1; at < MIB; at += 1) noise[at] = (value = Math.imul(value, 1664525) + 1013904223) >>> 24;
   try {

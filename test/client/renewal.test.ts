@@ -244,6 +244,29 @@ test('pastec status: asks to renew from 30 days before the end, and to register 
   }
 });
 
+test('pastec: says what to do where a proxy refuses the certificate, and only where that is what the words say', async (t) => {
+  const client = await registered(t);
+  const refused = /^  the certificate is refused, as if revoked or run out; another: pastec register --force, none: move \S+ away$/m;
+  const tls = 'OpenSSL SSL_read: OpenSSL/3.0.19: error:0A000415:SSL routines::';
+  writeFileSync(join(client.folder, 'page'), '<html><head><title>400 The SSL certificate error</title></head></html>');
+  const answers: readonly (readonly [lines: string, code: number, hint: RegExp])[] = [
+    ['printf 400; sed -n "s/^output = \\"\\(.*\\)\\"/\\1/p" "$3" >name; cat page >"$(cat name)"', 9, refused],
+    ['printf 400', 9, /^ {2}asked: GET \S+\/challenge$/m],
+    ...['sslv3 alert certificate expired', 'sslv3 alert bad certificate', 'tlsv1 alert unknown ca'].map((words) => (
+      [`printf 000; echo "curl: (56) ${tls}${words}, errno 0" >&2; exit 56`, 8, refused] as const
+    )),
+    ['printf 000; echo "curl: (60) SSL certificate verification failed" >&2; exit 60', 8, refused],
+    ['printf 000; echo "curl: (60) SSL certificate problem: self-signed certificate" >&2; exit 60', 8, /^ {2}to trust its authority/m],
+    [`printf 000; echo "curl: (35) ${tls}wrong version number" >&2; exit 35`, 8, /^ {2}no TLS with that server/m],
+  ];
+  for (const [lines, code, hint] of answers) {
+    const ended = await client.run(['status'], { environment: instead('/challenge', lines, client.home) });
+    assert.equal(ended.code, code, lines);
+    assert.match(ended.stderr, hint, lines);
+    assert.equal(refused.test(ended.stderr), hint === refused, lines);
+  }
+});
+
 test('pastec renew: a server that renews no certificates leaves the one that is there', async (t) => {
   const client = await registered(t);
   const old = instead('/register/renew', 'printf 404', client.home);

@@ -300,7 +300,7 @@ test('admin grant: a certificate revoked in the same moment makes nobody an admi
     if (JSON.stringify(message).includes('grantAdmin')) setRevoked(databasePath, serial, 1_769_860_800);
     ask.call(this, message);
   });
-  const stderr = `pasted: certificate ${serial} has just been revoked, or granted this\n`;
+  const stderr = `pasted: certificate ${serial} has just been revoked, or its holder made an admin\n`;
   assert.deepEqual(await pasted(['admin', 'grant', serial]), { code: 1, stdout: '', stderr });
   assert.equal(selectValue(databasePath, `SELECT is_admin FROM certificates WHERE serial = '${serial}'`), 0);
   const audited = `SELECT count(*) FROM audit WHERE event = 'admin_granted' AND details ->> 'serial' = '${serial}'`;

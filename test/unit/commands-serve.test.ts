@@ -145,6 +145,7 @@ test('serve: told to stop while the nodes of a cluster hold up its start, it end
     assert.equal(isOver, !isWaited, SERVICE_DB);
     creating.reject(new Error('the nodes answer late'));
     assert.equal(await exitCode, isWaited ? 'Error: the nodes answer late' : 0);
+    assert.equal(/ main {2}stopped\n$/.test(fake.stdout()), !isWaited);
   }
 });
 
