@@ -1,7 +1,7 @@
 // The body of an `application/json` request: strict JSON (RFC 8259) whose top-level string `content` is passed on
 // decoded while it arrives. What stands around it, the frame, is kept and judged by JSON.parse at the end.
 
-import { type ByteSink, endOfWholeSequences, JoinedBytes, NOTHING, Utf8Scan } from './content.ts';
+import { type ByteSink, endOfWholeSequences, freeBytes, JoinedBytes, NOTHING, Utf8Scan } from './content.ts';
 import { orUndefined } from './events.ts';
 import { Refusal } from './refusals.ts';
 import { KIB } from './time.ts';
@@ -19,6 +19,9 @@ const CLOSING: ReadonlySet<number> = new Set(Buffer.from('}]'));
 
 /** RFC 8259 section 2. */
 const WHITESPACE: ReadonlySet<number> = new Set(Buffer.from(' \t\n\r'));
+
+/** Keeps a byte order mark, which JSON.parse then refuses. */
+const UTF8 = new TextDecoder('utf-8', { ignoreBOM: true });
 
 /** The name `content` with its quotes, every character of it escaped. */
 const LONGEST_CONTENT_NAME = '""'.length + 'content'.length * '\\u0063'.length;
@@ -53,20 +56,21 @@ export class JsonContentReader {
     this.#sink = sink;
   }
 
-  /** Takes the next bytes, like a sink; they must not change afterwards. Returns what the sink returns. */
+  /** Takes the next bytes, like a sink, and frees those that it does not pass on. Returns what the sink returns. */
   write(bytes: Uint8Array): void | Promise<void> {
     if (!this.#utf8.update(bytes)) refuse();
-    const content = this.#read(this.#cut.length === 0 ? bytes : Buffer.concat([this.#cut, bytes]));
-    if (content.length === 0) return undefined;
-    this.#hasContent = true;
-    return this.#sink(content);
+    const whole = this.#cut.length === 0 ? bytes : Buffer.concat([this.#cut, bytes]);
+    const content = this.#read(whole);
+    for (const read of new Set([bytes, whole])) if (read.buffer !== content.buffer) freeBytes(read);
+    this.#hasContent ||= content.length > 0;
+    return content.length > 0 ? this.#sink(content) : undefined;
   }
 
   /** Called after the last bytes. Only now is it certain that what was passed on is the content of a valid document. */
   end(): void {
     // Only a colon directly in an object or array leads to content, and in an array JSON.parse refuses it.
     if (!this.#hasContent) refuse();
-    parse(textOf(this.#frame.take()));
+    parse(UTF8.decode(this.#frame.take()));
   }
 
   /** The decoded content in these bytes. There is only one `content`, so its bytes here are all in one stretch. */
@@ -128,7 +132,7 @@ export class JsonContentReader {
   /** The bytes themselves where nothing in them is escaped. */
   #decode(bytes: Uint8Array, isLast: boolean): Uint8Array {
     if (this.#highSurrogate === '' && !bytes.includes(BACKSLASH)) return bytes;
-    const text = this.#highSurrogate + parse(`"${textOf(bytes)}"`);
+    const text = this.#highSurrogate + parse(`"${UTF8.decode(bytes)}"`);
     const last = text.slice(-1);
     this.#highSurrogate = !isLast && last >= '\ud800' && last <= '\udbff' ? last : '';
     return Buffer.from(text.slice(0, text.length - this.#highSurrogate.length));
@@ -147,10 +151,6 @@ function endOfContent(bytes: Uint8Array, start: number): number {
     if (position + escapeBytes > bytes.length) return position;
     position += escapeBytes;
   }
-}
-
-function textOf(utf8: Uint8Array): string {
-  return Buffer.from(utf8.buffer, utf8.byteOffset, utf8.length).toString();
 }
 
 function parse(json: string): unknown {

@@ -213,6 +213,21 @@ test('write: passes content on before the document has ended, uncopied where not
   assert.deepEqual(taken.map((piece) => piece.buffer), [first.buffer, second.buffer]);
 });
 
+test('write: frees a piece that it has decoded, unless content or something else is in its memory', () => {
+  const own = (text: string): Uint8Array => Uint8Array.from(Buffer.from(text));
+  const larger = own('\\n\\n');
+  const pieces = [own('{"content":"a'), own('b'), own('c\\u00'), own('e9d'), larger.subarray(0, 2), own('\\"'), own('"}')];
+  const taken: Uint8Array[] = [];
+  const reader = new JsonContentReader((bytes) => {
+    taken.push(bytes);
+  });
+  const left = pieces.map((piece) => (reader.write(piece), piece.length));
+  reader.end();
+  assert.equal(Buffer.concat(taken).toString(), 'abc\u00e9d\n"');
+  assert.deepEqual(left, [13, 1, 5, 0, 2, 0, 2]);
+  assert.equal(larger.length, 4);
+});
+
 test('write: one output for each piece of the document that holds content, and none for others', () => {
   const taken: string[] = [];
   const reader = new JsonContentReader((bytes) => {
