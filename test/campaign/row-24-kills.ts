@@ -38,9 +38,9 @@ const SWEPT_WITHIN_MS = 240_000;
 export const clusterKillRow: Row = {
   name: '24',
   title: 'three hosts over three nodes under HTTP load: kill -9 of nodes and hosts, and stopped nodes',
-  target: '1 000 faults, 150 000 acknowledgements',
+  target: '1 000 faults, 150 000 acknowledgements, 10 contents left by kills',
   units: 50,
-  goals: { acknowledged: 150_000 },
+  goals: { acknowledged: 150_000, 'contents left by kills': 10 },
   least: ['acknowledged', 'create', 'delete'],
   bars: { hostSilentMs: 5000, 'hostSilentMs beside a stopped leader': 6000, unhealthyMs: 3000 },
   obstacle: rqliteMissing,
@@ -171,9 +171,18 @@ export async function examine(unit: Unit, world: World, cluster: Cluster): Promi
 
 async function awaitSweep(unit: Unit, cluster: Cluster): Promise<void> {
   const startMs = performance.now();
-  while ((await cluster.inspect()).orphans > 0) {
+  unit.count('contents left by kills', await countLeft(cluster));
+  while ((await countLeft(cluster)) > 0) {
     if (performance.now() - startMs > SWEPT_WITHIN_MS) return unit.lose('what killed hosts left in chunks is not removed');
     await pause(5000);
   }
   unit.most('sweptMs', performance.now() - startMs);
+}
+
+/** Contents that no paste has. The leader is asked, since a backup leaves them out. */
+async function countLeft({ findLeader }: Cluster): Promise<number> {
+  const leader = await findLeader();
+  const { body } = await leader.ask('/db/query?level=strong', ['SELECT count(*) FROM orphans']);
+  const { results } = JSON.parse(body) as { results: { values: number[][] }[] };
+  return results[0]!.values[0]![0]!;
 }
