@@ -133,7 +133,7 @@ export function partOf(bytes: CompactBytes, start: number, end: number): Compact
 
 /** Frees the memory at once if nothing else is in it. Left to the collector, it would pile up in large transfers. */
 export function freeBytes({ buffer, length }: Uint8Array): void {
-  if (buffer instanceof ArrayBuffer && buffer.byteLength === length) buffer.transfer(0);
+  if (length > 0 && buffer instanceof ArrayBuffer && buffer.byteLength === length) buffer.transfer(0);
 }
 
 /** How many users hold the same bytes. Only bytes that are counted here are freed, by their last user. */

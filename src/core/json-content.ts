@@ -56,12 +56,12 @@ export class JsonContentReader {
     this.#sink = sink;
   }
 
-  /** Takes the next bytes, like a sink, and frees those that it does not pass on. Returns what the sink returns. */
+  /** Takes the next bytes, like a sink, and frees those that it has decoded. Returns what the sink returns. */
   write(bytes: Uint8Array): void | Promise<void> {
     if (!this.#utf8.update(bytes)) refuse();
     const whole = this.#cut.length === 0 ? bytes : Buffer.concat([this.#cut, bytes]);
     const content = this.#read(whole);
-    for (const read of new Set([bytes, whole])) if (read.buffer !== content.buffer) freeBytes(read);
+    for (const read of [bytes, whole]) if (read.buffer !== content.buffer) freeBytes(read);
     this.#hasContent ||= content.length > 0;
     return content.length > 0 ? this.#sink(content) : undefined;
   }

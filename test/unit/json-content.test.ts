@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import test from 'node:test';
+import { NOTHING } from '../../src/core/content.ts';
 import { JsonContentReader, MAX_FRAME_BYTES } from '../../src/core/json-content.ts';
 import { Refusal } from '../../src/core/refusals.ts';
 
@@ -226,6 +227,27 @@ test('write: frees a piece that it has decoded, unless content or something else
   assert.equal(Buffer.concat(taken).toString(), 'abc\u00e9d\n"');
   assert.deepEqual(left, [13, 1, 5, 0, 2, 0, 2]);
   assert.equal(larger.length, 4);
+});
+
+test('write: frees a piece, and the copy that begins with a cut escape, once each, and nothing of an empty piece', (t) => {
+  const freed: number[] = [];
+  const { transfer } = ArrayBuffer.prototype;
+  t.mock.method(ArrayBuffer.prototype, 'transfer', function note(this: ArrayBuffer, bytes?: number) {
+    freed.push(this.byteLength);
+    return transfer.call(this, bytes);
+  });
+  let length = 0;
+  const reader = new JsonContentReader((bytes) => {
+    length += bytes.length;
+  });
+  const escapes = '\\u0041'.repeat(11_000);
+  const pieces = ['{"content":"\\u00', '', `41${escapes}`, escapes, '"}'].map((text) => Uint8Array.from(Buffer.from(text)));
+  for (const piece of pieces) reader.write(piece.length === 0 ? NOTHING : piece);
+  reader.end();
+  // The first 4 bytes of the third piece's escape came with the first.
+  assert.deepEqual(freed, [66_002, 66_006, 66_000]);
+  assert.equal(length, 22_001);
+  assert.equal((NOTHING.buffer as ArrayBuffer).detached, false);
 });
 
 test('write: one output for each piece of the document that holds content, and none for others', () => {
