@@ -103,7 +103,7 @@ function stateOf({ name, title, target, units, goals = {}, least = [], bars = {}
   // Today's bars and minimum counts apply: either may be newer than the units, so that no unit has measured them.
   const unmeasured = state.units === 0 ? [] : [
     ...Object.keys(bars).filter((what) => !Number.isFinite(state.most[what])),
-    ...[...least, ...Object.keys(goals)].filter((what) => !(state.tried[what] > 0)),
+    ...[...new Set([...least, ...Object.keys(goals)])].filter((what) => !(state.tried[what] > 0)),
   ];
   return { ...state, wanted, overBar, unmeasured };
 }

@@ -89,6 +89,8 @@ test('openResults: a row is whole when its units are done and its goals are reac
   assert.deepEqual(wantedAfter('slow', 333, 333, 333, 1), [4, 4, 4, 4], 'after three units one is missing');
   assert.deepEqual(wantedAfter('idle', 0, 500), [2, 4]);
   assert.deepEqual(wantedAfter('never', 0, 0, 0), [2, 3, 4], 'nothing at all is not enough');
+  const unmeasuredOf = (name: string): unknown => results.of({ ...KILLS, name, goals: { kills: 1, stops: 1 } }).unmeasured;
+  assert.deepEqual([unmeasuredOf('never'), unmeasuredOf('slow')], [['kills', 'stops'], ['stops']], 'once each');
 });
 
 test('rows 2, 2g: whole only when each operation has its 500 points', (t) => {
