@@ -258,7 +258,7 @@ test('POST /: an upload that breaks off at any stage leaves nothing behind', asy
   }
   await app.app.close();
   const { DatabaseSync } = await import('node:sqlite');
-  const database = new DatabaseSync(app.config.databasePath, { readOnly: true });
+  const database = new DatabaseSync(app.config.databasePath, { readOnly: true, timeout: 5000 });
   for (const table of ['pastes', 'chunks', 'orphans']) {
     assert.equal(database.prepare(`SELECT count(*) AS rows FROM ${table}`).get()?.['rows'], 0, table);
   }

@@ -187,7 +187,7 @@ test('GET /register/challenge, GET /: say when nothing can be issued, and why, b
     assert.deepEqual((await send(after, 'GET /')).json['registration'], { available: false, hint }, 'nobody else has asked');
     await assertUnavailable(after, hint);
     assertError(await send(after, 'POST /register'), 500, 'certificate issuance failed');
-    using db = new DatabaseSync(after.config.databasePath);
+    using db = new DatabaseSync(after.config.databasePath, { timeout: 5000 });
     db.exec('UPDATE authority SET expires_at = 2 * expires_at');
     const { json: index } = await send(after, 'GET /');
     assert.equal(index['registration'], undefined, 'once a command has renewed it, though nobody else has asked');

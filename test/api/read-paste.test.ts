@@ -343,7 +343,7 @@ test('GET /{id}: gone from the second of its expiry on, and cleaned up', async (
   await app.app.cleanup.run('expired pastes');
   await app.app.close();
   const { DatabaseSync } = await import('node:sqlite');
-  const database = new DatabaseSync(app.config.databasePath, { readOnly: true });
+  const database = new DatabaseSync(app.config.databasePath, { readOnly: true, timeout: 5000 });
   for (const table of ['pastes', 'chunks', 'orphans']) {
     assert.equal(database.prepare(`SELECT count(*) AS rows FROM ${table}`).get()?.['rows'], 0, table);
   }

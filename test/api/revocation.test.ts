@@ -104,7 +104,7 @@ test('a holder who is revoked while a body is on its way revokes nothing with it
     answers.push(await connection.next());
   }
   assert.deepEqual(answers.map(({ status }) => status), [401, 409, 201, 200]);
-  const rows = new DatabaseSync(app.config.databasePath, { readOnly: true });
+  const rows = new DatabaseSync(app.config.databasePath, { readOnly: true, timeout: 5000 });
   t.after(() => rows.close());
   const find = rows.prepare('SELECT revoked_at FROM certificates WHERE serial = ?');
   assert.equal(find.get(obtained.serial)?.['revoked_at'], null);

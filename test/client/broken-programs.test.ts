@@ -368,7 +368,7 @@ test('pastec get: what a disk changed since it was stored is refused; an openssl
   assert.equal((await run(['-q', 'get', id], { environment })).text, 'what was stored\n');
 
   const other = await app.store('what is damaged\n');
-  using db = new DatabaseSync(app.config.databasePath);
+  using db = new DatabaseSync(app.config.databasePath, { timeout: 5000 });
   db.exec(`UPDATE pastes SET content = CAST('what is damageD\n' AS BLOB) WHERE id = '${other}'`);
   const { code, text, stderr } = await run(['get', '-o', 'out', other]);
   assert.deepEqual([code, text, readdirSync(folder).includes('out')], [9, '', false]);

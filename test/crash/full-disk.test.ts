@@ -75,7 +75,7 @@ for (const deletions of [0, 20]) {
     if (folder === undefined) return t.skip('mounting a file system in memory is not permitted here');
     const app = await startApp(t, { databasePath: join(folder, 'pasted.db'), maxAnonBytes: 8 * MIB });
     await app.app.cleanup.run('room in reserve');
-    using reader = new DatabaseSync(app.config.databasePath, { readOnly: true });
+    using reader = new DatabaseSync(app.config.databasePath, { readOnly: true, timeout: 5000 });
     reader.exec('BEGIN; SELECT count(*) FROM pastes');
     const kept: { id: string; token: string }[] = [];
     for (let status = 201; status === 201; ) {

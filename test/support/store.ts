@@ -177,7 +177,7 @@ export function patternedBytes(size: number, seed = 1): Uint8Array<ArrayBuffer> 
 
 /** One value of a statement run on a connection of its own that only reads. */
 export function selectValue(path: string, sql: string): unknown {
-  const db = new DatabaseSync(path, { readOnly: true });
+  const db = new DatabaseSync(path, { readOnly: true, timeout: 5000 });
   try {
     return Object.values(db.prepare(sql).get() ?? {})[0];
   } finally {
@@ -187,7 +187,7 @@ export function selectValue(path: string, sql: string): unknown {
 
 /** The rows of a statement, one text each, on a connection of its own that only reads. */
 export function rowsOf(path: string, sql: string): string[] {
-  const db = new DatabaseSync(path, { readOnly: true });
+  const db = new DatabaseSync(path, { readOnly: true, timeout: 5000 });
   const rows = db.prepare(sql).all().map((row) => Object.values(row).join(' '));
   db.close();
   return rows;

@@ -89,7 +89,7 @@ test('auditAfter: up to where it has looked, which is further than what the filt
 test('list: an entry whose details a disk has changed is shown as that, and keeps no other from being shown', async (t) => {
   const { path, store } = await openTestStore(t);
   for (const time of [1, 2, 3]) await store.run('recordAudit', eventAt(time, { details: { time } }));
-  using db = new DatabaseSync(path);
+  using db = new DatabaseSync(path, { timeout: 5000 });
   db.exec(`UPDATE audit SET details = CASE id WHEN 1 THEN 'null' ELSE ';"time":2}' END WHERE id < 3`);
   const { items } = await store.read.listAudit(EVERYTHING, PAGE);
   assert.deepEqual(items.map(({ details }) => details), [{ time: 3 }, { damaged: ';"time":2}' }, { damaged: 'null' }]);

@@ -232,7 +232,7 @@ test('prepareChange: what finds no row runs no change, which in a cluster would 
 test('update: writes the columns that change, and no other: each may be in an index', async (t) => {
   const { store, path } = await openTestStore(t);
   const { id } = await storePaste(store, patternedBytes(10), { owner: OWNER, mimeType: 'application/zip' });
-  using db = new DatabaseSync(path);
+  using db = new DatabaseSync(path, { timeout: 5000 });
   const columns = ['mime_type', 'size', 'sha256', 'password_hash', 'expires_at'];
   db.exec('CREATE TABLE written (name TEXT)');
   for (const name of columns) {

@@ -55,7 +55,7 @@ test('asStoreError: wraps a failure with its cause, and passes an error of the p
 test('the rows of counts: where a disk has lost one, pastes are read all the same', async (t) => {
   const { path, store } = await openTestStore(t);
   const { id } = await storePaste(store, patternedBytes(10));
-  using other = new DatabaseSync(path);
+  using other = new DatabaseSync(path, { timeout: 5000 });
   other.exec('DELETE FROM removals; DELETE FROM revocations');
   assert.equal((await store.pastes.find(id, CREATED_AT))?.size, 10);
   assert.ok(Number.isNaN(await store.read.revokedCount()));

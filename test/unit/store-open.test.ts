@@ -391,7 +391,7 @@ test('truncateWal: also removes the content of a paste that another process has 
   const { path, store } = await openTestStore(t);
   const { contentId } = await storePaste(store, patternedBytes(CHUNK_BYTES));
   assert.ok(contentId);
-  using other = new DatabaseSync(path);
+  using other = new DatabaseSync(path, { timeout: 5000 });
   other.exec(`DELETE FROM pastes; INSERT INTO orphans (content_id) VALUES ('${contentId}')`);
   assert.equal(strayChunks(path), 1);
   assert.equal(await store.upkeep.truncateWal(), true);
@@ -403,7 +403,7 @@ test('truncateWal: also removes the content of a paste that another process has 
 test('releasePages: gives back as many free pages as are asked for, and one at least', async (t) => {
   const { path, store } = await openTestStore(t);
   const { contentId } = await storePaste(store, patternedBytes(CHUNK_BYTES));
-  using other = new DatabaseSync(path);
+  using other = new DatabaseSync(path, { timeout: 5000 });
   other.exec(`DELETE FROM pastes; DELETE FROM chunks WHERE content_id = '${contentId}'`);
   const left: number[] = [];
   for (const pages of [1, 0, 0.5, 3]) left.push(await store.upkeep.releasePages(pages));

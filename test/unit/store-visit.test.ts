@@ -121,7 +121,7 @@ test('visitStore: a file that is no database is refused and stays as it was', as
 
 test('visitStore: beside a server of another version, refuses and says which is older', async (t) => {
   const { path } = await openTestStore(t);
-  const other = new DatabaseSync(path);
+  const other = new DatabaseSync(path, { timeout: 5000 });
   t.after(() => other.close());
   other.exec(`PRAGMA user_version = ${MIGRATIONS.length + 1}`);
   await assert.rejects(visit(t, path), (error: unknown) => {
@@ -136,7 +136,7 @@ test('visitStore: beside a server of another version, refuses and says which is 
 
 test('visitStore: beside a server whose database has lost a table, says which one', async (t) => {
   const { path } = await openTestStore(t);
-  const other = new DatabaseSync(path);
+  const other = new DatabaseSync(path, { timeout: 5000 });
   other.exec('DROP TABLE invitations');
   other.close();
   await assert.rejects(visit(t, path), { message: /no such table: (?:main\.)?invitations/ });
