@@ -97,13 +97,13 @@ function inheritedSockets(): number {
 /** Both halves of the young generation. V8 would allow 64 MiB under load; this makes pauses shorter, nothing slower. */
 const YOUNG_BYTES = 16 * 1024 * 1024;
 
-/** V8 reads this flag whenever the young generation grows; its greatest size can only be set before the start. */
+/** V8 lets the young generation grow by this factor at most; its greatest size can only be set before the start. */
 async function boundYoungGeneration(): Promise<void> {
   const { getHeapSpaceStatistics, setFlagsFromString } = await import('node:v8');
   let factor = 2;
   new PerformanceObserver(() => {
     const young = getHeapSpaceStatistics().find(({ space_name: name }) => name === 'new_space');
-    const wanted = young !== undefined && young.space_size >= YOUNG_BYTES ? 1 : 2;
+    const wanted = young !== undefined && 2 * young.space_size > YOUNG_BYTES ? 1 : 2;
     if (wanted !== factor) setFlagsFromString(`--semi-space-growth-factor=${wanted}`);
     factor = wanted;
   }).observe({ entryTypes: ['gc'] });

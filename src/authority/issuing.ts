@@ -10,7 +10,7 @@ import { WorkQueue } from '../limits/work-queue.ts';
 import { type Challenges, inTurn } from '../pastes/admission.ts';
 import { type Requester, requireIdentity, statusOf } from '../pastes/identity.ts';
 import type { SharedParts } from '../pastes/parts.ts';
-import { type Certificate, type Issuance, type StoredAuthority, StoreError } from '../store/store.ts';
+import { type Certificate, describe, type Issuance, type StoredAuthority, StoreError } from '../store/store.ts';
 import type { SigningAuthority } from './authority.ts';
 import { makeClientCertificate, makeSerial, type RevocationReason, validityFrom } from './certificates.ts';
 import type { CertifiedKey } from './keys.ts';
@@ -65,8 +65,8 @@ export async function issueCertificate(
     throw new Error(`no unused serial in ${SERIAL_ATTEMPTS} attempts`);
   } catch (error) {
     if (error instanceof Refusal || error instanceof StoreError || error instanceof NotFirstError) throw error;
-    const reason = error instanceof Error ? error.message : String(error);
-    parts.log({ level: 'error', logger: 'pki', event: 'issuance failed', outcome: 'failure', details: { reason } });
+    const details = { reason: describe(error) };
+    parts.log({ level: 'error', logger: 'pki', event: 'issuance failed', outcome: 'failure', details });
     throw new Refusal('issuanceFailed');
   }
 }

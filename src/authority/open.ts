@@ -50,8 +50,7 @@ export class LazyAuthority {
 
   /** Makes a new revocation list if one exists and a new one is due. If that fails, requests for the list tell why. */
   async renewRevocationList(): Promise<void> {
-    const findCrl = async () => this.#parts.store.read.findCrl();
-    const list = await findCrl().catch(() => undefined);
+    const list = await (async () => this.#parts.store.read.findCrl())().catch(() => undefined);
     if (list !== undefined) await (await this.#load()).revocationList.current().catch(() => {});
   }
 

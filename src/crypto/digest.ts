@@ -88,6 +88,5 @@ export function isSolutionForm(solution: string): boolean {
 
 /** The contract's rule: SHA-256 of the ASCII text `<nonce>:<N>` begins with at least `difficultyBits` zero bits. */
 export function isSolved({ nonce, difficultyBits }: Challenge, solution: string): boolean {
-  const digest = BigInt(`0x${hash('sha256', `${nonce}:${solution}`, 'hex')}`);
-  return digest >> BigInt(256 - difficultyBits) === 0n;
+  return BigInt(`0x${hash('sha256', `${nonce}:${solution}`, 'hex')}`) >> BigInt(256 - difficultyBits) === 0n;
 }

@@ -10,6 +10,7 @@ import {
 } from '../authority/issuing.ts';
 import { encodePem, generateKeyPair, lockPrivateKey, privateKeyPem, unlockPrivateKey } from '../authority/keys.ts';
 import { type BundleProfile, isBundlePassword, makeBundle, MAX_PASSWORD_LENGTH } from '../authority/pkcs12.ts';
+import { CRL_TTL_SECONDS } from '../authority/revocation-list.ts';
 import { SETTINGS } from '../config/settings.ts';
 import type { Caller } from '../core/callers.ts';
 import { Refusal } from '../core/refusals.ts';
@@ -145,7 +146,10 @@ async function requireNoSuccessor({ store, clock }: OperatorSession, { serial, h
 export const crl: Run = (terminal, { options }) => inSession(terminal, async ({ config, revocationList }) => {
   const path = options.get('--out') ?? '-';
   if (path !== '-') requireFree(path, config.databasePath, 'replace');
-  const { der } = await revocationList.current();
+  const { der, thisUpdate } = await revocationList.current();
+  const endsAt = thisUpdate + CRL_TTL_SECONDS;
+  const warning = `warning: the list ends at ${isoSeconds(endsAt)}, and none can be made: \`pasted check\` says why`;
+  if (endsAt - unixSeconds(terminal.clock) <= CRL_TTL_SECONDS / 2) terminal.stderr.write(`pasted: ${warning}\n`);
   const written = options.has('--der') ? der : Buffer.from(encodePem('X509 CRL', der));
   if (path === '-') terminal.stdout.write(written);
   else replaceFile(terminal, path, written);
@@ -171,13 +175,12 @@ export const renew: Run = (terminal, given) => inSession(terminal, async (sessio
   const serial = makeSerial(randomBytes);
   const certificate = await renewAuthorityCertificate({ serial, validity }, { ...before, privateKey });
   const fingerprint = fingerprintSha1(certificate);
-  const { commonName } = before;
-  const details = { type: 'ca', common_name: commonName, fingerprint, expires_at: expiresAt };
+  const details = { type: 'ca', common_name: before.commonName, fingerprint, expires_at: expiresAt };
   const issued = session.audit.event('cert_issued', 'success', OPERATOR, details);
   const renewed = { ...before, certificate, fingerprint, createdAt, expiresAt };
   await replace(session, before, renewed, issued);
   const lines = [
-    `The certificate authority ${JSON.stringify(commonName)} is valid until ${isoSeconds(expiresAt)} now.`,
+    `The certificate authority ${JSON.stringify(before.commonName)} is valid until ${isoSeconds(expiresAt)} now.`,
     `fingerprint  ${shownFingerprint(certificate)}`,
     'A proxy that verifies client certificates needs the new one: pasted pki ca',
   ];

@@ -300,13 +300,13 @@ async function checkAuthorityKey(config: Config, authority: StoredAuthority): Pr
   }
 }
 
-/** The service makes a new list whenever it is asked for one, so an old list shows that whoever should ask does not. */
+/** A service that can sign renews this list while it runs, so an old one shows that none does. Proxies have copies. */
 function checkCrl({ thisUpdate }: StoredCrl, nowSeconds: number): Finding {
   const name = 'revocation list';
   const nextUpdate = thisUpdate + CRL_TTL_SECONDS;
   const early = `the last one begins at ${isoSeconds(thisUpdate)}: proxies need a new one, pasted pki crl`;
   if (thisUpdate > nowSeconds) return warn(name, early);
-  if (nextUpdate > nowSeconds) return ok(name, `the last one is good until ${isoSeconds(nextUpdate)}`);
+  if (nextUpdate > nowSeconds) return ok(name, `good until ${isoSeconds(nextUpdate)}; a proxy has a copy of its own`);
   const since = `the last one ran out at ${isoSeconds(nextUpdate)}`;
   return warn(name, `${since}: a proxy that checks it refuses every certificate, until it is given a new one`);
 }

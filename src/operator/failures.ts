@@ -64,13 +64,13 @@ function reasonsFor({ place, code }: ListeningError, isPublic: boolean): Record<
   if ('path' in place) return socketReasons(isPublic ? listenOn.name : metricsListen.name);
   const [hostName, portName] = isPublic ? [host.name, port.name] : [metricsListen.name, metricsListen.name];
   const holder = code === 'EADDRINUSE' ? holderOfPort(place.port) : undefined;
-  // A host without IPv6 has no such address, and a link-local address needs its zone.
   const noAddress = `this host has no such address; choose another ${hostName}`;
   const byWhom = holder === undefined ? ' (root can see by which process: ss -ltnp)' : ` by ${holder}`;
   return {
     EADDRINUSE: `the port is in use${byWhom}; choose another ${portName}`,
     EACCES: `not permitted below port 1024; choose another ${portName}, or give this user the right to use it`,
-    EADDRNOTAVAIL: noAddress, EAFNOSUPPORT: noAddress, EINVAL: noAddress,
+    EADDRNOTAVAIL: noAddress, EAFNOSUPPORT: noAddress,
+    EINVAL: `an address of one link needs its zone, which cannot be given here; choose another ${hostName}`,
     ENOTFOUND: `there is no host of that name; choose another ${hostName}`,
     EAI_AGAIN: `the name could not be resolved; choose an address as ${hostName}`,
   };

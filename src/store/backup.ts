@@ -350,8 +350,7 @@ const MISCOUNTED = {
 
 export function holdingsOf(db: DatabaseSync) {
   const select = db.prepare('SELECT count(*) AS pastes, coalesce(sum(size), 0) AS contentBytes FROM pastes');
-  const counted = select.get() as { pastes: number; contentBytes: number };
-  return { ...counted, schemaVersion: schemaVersionOf(db) };
+  return { ...select.get() as { pastes: number; contentBytes: number }, schemaVersion: schemaVersionOf(db) };
 }
 
 // File functions for commands, which the server does not need.

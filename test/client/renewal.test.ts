@@ -246,7 +246,7 @@ test('pastec status: asks to renew from 30 days before the end, and to register 
 
 test('pastec: says what to do where a proxy refuses the certificate, and only where that is what the words say', async (t) => {
   const client = await registered(t);
-  const refused = /^  the certificate is refused, as if revoked or run out; another: pastec register --force, none: move \S+ away$/m;
+  const refused = /^  the certificate is refused: .*, or the server's list of those has: ask .*: pastec register --force, none: move \S+ away$/m;
   const tls = 'OpenSSL SSL_read: OpenSSL/3.0.19: error:0A000415:SSL routines::';
   writeFileSync(join(client.folder, 'page'), '<html><head><title>400 The SSL certificate error</title></head></html>');
   const answers: readonly (readonly [lines: string, code: number, hint: RegExp])[] = [
@@ -257,6 +257,8 @@ test('pastec: says what to do where a proxy refuses the certificate, and only wh
     )),
     ['printf 000; echo "curl: (60) SSL certificate verification failed" >&2; exit 60', 8, refused],
     ['printf 000; echo "curl: (60) SSL certificate problem: self-signed certificate" >&2; exit 60', 8, /^ {2}to trust its authority/m],
+    ['printf 000; echo "curl: (60) SSL certificate problem: certificate has expired" >&2; exit 60', 8, /expired\n$/],
+    ['printf 000; echo "curl: (60) SSL: no alternative certificate subject name matches x" >&2; exit 60', 8, /matches x\n$/],
     [`printf 000; echo "curl: (35) ${tls}wrong version number" >&2; exit 35`, 8, /^ {2}no TLS with that server/m],
   ];
   for (const [lines, code, hint] of answers) {

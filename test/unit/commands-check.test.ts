@@ -314,6 +314,7 @@ test('check: the authority, its key, and its revocation list', async (t) => {
   const name = 'certificate authority';
   const sound = await check(t, { databasePath });
   assert.deepEqual([sound.code, levelOf(sound, name), levelOf(sound, 'revocation list')], [0, 'ok', 'ok']);
+  assert.match(sound.found.get('revocation list')!, /^ok good until \S+Z; a proxy has a copy of its own$/);
   assert.match(sound.found.get('authority key')!, /^ok opens with SERVICE_PKI_CA_PASSWORD/);
 
   const without = await check(t, { databasePath, environment: { SERVICE_PKI_CA_PASSWORD: '' } });

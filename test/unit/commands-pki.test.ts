@@ -8,12 +8,14 @@ import { existsSync, lstatSync, mkdirSync, readFileSync, readdirSync, rmSync, st
 import { join } from 'node:path';
 import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
+import { DAY_SECONDS } from '../../src/core/time.ts';
 import { runCommandLine } from '../../src/operator/arguments.ts';
 import { CommandError } from '../../src/operator/failures.ts';
 import { createNewFile } from '../../src/operator/session.ts';
 import { insertCertificate, setRevoked } from '../support/certificates.ts';
+import { movableClock } from '../support/clock.ts';
 import { fakeTerminal } from '../support/fake-terminal.ts';
-import { CA_PASSWORD, openDesk } from '../support/operator.ts';
+import { CA_PASSWORD, openDesk, runHere } from '../support/operator.ts';
 import { selectValue } from '../support/store.ts';
 
 const NOW = 1_769_860_800;
@@ -255,6 +257,28 @@ test('pki crl: a list to be made needs the password of the authority', async (t)
     assert.ok(!stderr.includes('canary'));
   }
   assert.equal(existsSync(path), false);
+});
+
+test('pki crl: from half of its life on, a list that could not be made anew is given with a warning', async (t) => {
+  const { databasePath, createAdmin, pasted } = openDesk(t);
+  await createAdmin();
+  const { stdout: first } = await pasted(['pki', 'crl']);
+  const clock = movableClock();
+  const give = (SERVICE_PKI_CA_PASSWORD = CA_PASSWORD) => (
+    runHere(['pki', 'crl'], { SERVICE_DB: databasePath, SERVICE_PKI_CA_PASSWORD }, { clock })
+  );
+  // A list begins five minutes before it is made.
+  clock.advance((3.5 * DAY_SECONDS - 301) * 1000);
+  assert.deepEqual(await give('wrong'), { code: 0, stdout: first, stderr: '' });
+  clock.advance(1000);
+  for (const password of ['wrong', '']) {
+    const { code, stdout, stderr } = await give(password);
+    assert.deepEqual([code, stdout], [0, first]);
+    assert.match(stderr, /^pasted: warning: the list ends at \S+Z, and none can be made: `pasted check` says why\n$/);
+  }
+  const renewed = await give();
+  assert.deepEqual([renewed.code, renewed.stderr], [0, '']);
+  assert.notEqual(renewed.stdout, first);
 });
 
 test('pki crl --out: a file that cannot be written is 1, and leaves nothing beside it', async (t) => {

@@ -212,6 +212,7 @@ test('serve: when it cannot listen, it closes and says in one line which setting
   const metrics = { host: '::1', port: 1 };
   const inUse = 'the port is in use (root can see by which process: ss -ltnp)';
   const metricsSocket = { path: '/run/m', mode: 0o660 };
+  const ofOneLink = 'an address of one link needs its zone, which cannot be given here';
   const cases: readonly [string, string, Environment?, ListeningPlace?][] = [
     // Nobody listens on port 1; otherwise the message would say who does.
     ['EADDRINUSE', `127.0.0.1 port 1: ${inUse}; choose another SERVICE_PORT`, { SERVICE_PORT: '1' }],
@@ -219,7 +220,7 @@ test('serve: when it cannot listen, it closes and says in one line which setting
     ['EADDRNOTAVAIL', '127.0.0.1 port 8080: this host has no such address; choose another SERVICE_HOST'],
     // The codes for `::` on a host without IPv6, and for a link-local address such as fe80::1.
     ['EAFNOSUPPORT', '127.0.0.1 port 8080: this host has no such address; choose another SERVICE_HOST'],
-    ['EINVAL', '127.0.0.1 port 8080: this host has no such address; choose another SERVICE_HOST'],
+    ['EINVAL', `127.0.0.1 port 8080: ${ofOneLink}; choose another SERVICE_HOST`],
     ['ENOTFOUND', '127.0.0.1 port 8080: there is no host of that name; choose another SERVICE_HOST'],
     ['EAI_AGAIN', '127.0.0.1 port 8080: the name could not be resolved; choose an address as SERVICE_HOST'],
     ['EADDRINUSE', 'unix:/run/p: another process listens there, or it is a file; choose another SERVICE_LISTEN', unix],

@@ -30,12 +30,14 @@ test('plainAddress: one text for each address', () => {
     ['::1', '::1'],
     ['2001:DB8:0:0:0:0:0:1', '2001:db8::1'],
     ['fe80::1%eth0', 'fe80::1'],
+    ['fe80::1%br_lan', 'fe80::1'],
+    ['fe80::1%wg@home~1', 'fe80::1'],
     ['2001:db8::', '2001:db8::'],
   ] as const;
   for (const [text, plain] of cases) assert.equal(plainAddress(text), plain);
   for (const text of [
     '', 'unknown', '192.0.2', '192.0.2.256', '192.0.2.01', '192.0.2.1:80', '[::1]', ':::', '1:2:3:4:5:6:7:8:9', '::1 ',
-    '_hidden', 'fe80::1%', 'fe80::1%a/b', 'fe80::1%a%b', '192.0.2.1%eth0', '%eth0',
+    '_hidden', 'fe80::1%', 'fe80::1%a/b', 'fe80::1%a%b', 'fe80::1%a b', '192.0.2.1%eth0', '%eth0',
   ]) {
     assert.equal(plainAddress(text), undefined, text);
   }

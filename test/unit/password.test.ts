@@ -52,7 +52,7 @@ test('pbkdf2Sha256: the test vectors of RFC 7914 section 11', async () => {
 test('pbkdf2Sha256: what cannot be derived rejects, whether that is seen before the work or in it', async () => {
   const salt = Buffer.from('salt');
   // The thread pool refuses a key of no bytes; the call itself refuses 0 iterations.
-  await assert.rejects(pbkdf2Sha256('secret', salt, 1, 0), /Deriving bits failed/);
+  await assert.rejects(pbkdf2Sha256('secret', salt, 1, 0), / failed$/);
   await assert.rejects(pbkdf2Sha256('secret', salt, 0, 32), { code: 'ERR_OUT_OF_RANGE' });
 });
 

@@ -201,7 +201,7 @@ export function parseServiceUrl(text: string) {
 /** An address in one form: IPv4 in decimal, also if mapped; IPv6 compressed, in lower case, without zone (RFC 4007). */
 export function plainAddress(text: string): string | undefined {
   if (isIPv4(text)) return text;
-  const address = text.replace(/%[0-9A-Za-z.:-]+$/, '');
+  const address = text.replace(/%[^%,\/\s]+$/, '');
   // isIPv6 of node:net is not used: its regular expression takes 8 ms to compile, at every start.
   if (!address.includes(':') || parseAddress(address) === undefined) return undefined;
   const canonical = new SocketAddress({ family: 'ipv6', address }).address;
