@@ -171,7 +171,7 @@ test('stop: at the end of the grace what is left is cut off', async (t) => {
 });
 
 test('stop: half a head is still timed out', async (t) => {
-  const { server, port } = await startHttp(t, { config: { shutdownGraceSeconds: 60, headersTimeoutSeconds: 0.2 } });
+  const { server, port } = await startHttp(t, { config: { shutdownGraceSeconds: 60, headersTimeoutSeconds: 1 } });
   const connection = await openRaw(t, port);
   connection.send(head('GET / HTTP/1.1') + 'GET / HT');
   await connection.next();

@@ -128,7 +128,7 @@ test('SERVICE_MAX_CONNECTIONS_PER_CLIENT: handshakes of one client are limited, 
 });
 
 test('TLS: a malformed request, half a head and half a body get the answers that they get without', async (t) => {
-  const { open, clock, checked } = await startTls(t, { config: { headersTimeoutSeconds: 0.3 } });
+  const { open, clock, checked } = await startTls(t, { config: { headersTimeoutSeconds: 3 } });
   const malformed = await open();
   malformed.send('nonsense\r\n\r\n');
   assertRefused(await malformed.next(), 400, 'malformed request');

@@ -189,11 +189,14 @@ test('pastec update -e: says both times when the server keeps it for less, whate
 });
 
 test('pastec --wait: waits as long as the server says and tries again', async (t) => {
-  const app = await startApp(t, { powDifficultyBits: 4, rateMax: 1, rateWindowSeconds: 3 }, RUNNING_CLOCK);
-  const { run } = clientOf(t, app.url);
+  const app = await startApp(t, { powDifficultyBits: 4, rateMax: 1, rateWindowSeconds: 3 });
+  const { run, start } = clientOf(t, app.url);
   const environment = { PASTEC_SOLVER: 'node' };
   assert.equal((await run([], { input: 'first', environment })).code, 0);
-  const waiting = await run(['--wait'], { input: 'second', environment });
+  const { ended, says } = start(['--wait'], { input: 'second', environment });
+  await says(/waiting for \d+ s\n/);
+  app.clock.advance(3000);
+  const waiting = await ended;
   assert.equal(waiting.code, 0, waiting.stderr);
   assert.match(waiting.stderr, /^(pastec: the server limits the rate: waiting for [1-3] s\n)+$/);
   assert.equal(await (await fetch(`${waiting.text.trim()}/raw`)).text(), 'second');

@@ -300,17 +300,20 @@ test('pastec put: a signal in the middle of the search ends it, and nothing is l
 test('pastec: Ctrl-\\ ends it as cleanly as Ctrl-C, and a second signal does not end the cleaning', async (t) => {
   const app = await startApp(t, { powDifficultyBits: 32 });
   await underEachShell(t, app, async ({ start, folder }) => {
-    // This rm is slow enough for the second signal to meet it, and notes that it runs: then the first has come.
+    // This rm notes that it runs, since then the first signal has come, and goes on once the second was sent.
     const rm = join(folder, 'rm');
-    writeFileSync(rm, '#!/bin/sh\n: >>"$0.called"\nsleep 0.2\nPATH=/bin:/usr/bin exec rm "$@"\n', { mode: 0o755 });
+    const script = '#!/bin/sh\n: >>"$0.called"\nuntil [ -e "$0.go" ]; do sleep 0.1; done\nPATH=/bin:/usr/bin exec rm "$@"\n';
+    writeFileSync(rm, script, { mode: 0o755 });
     const environment = { PATH: `${folder}${delimiter}${process.env.PATH ?? ''}`, PASTEC_SOLVER: 'batches' };
     for (const [signal, code] of [['SIGQUIT', 131], ['SIGINT', 'SIGINT']] as const) {
+      writeFileSync(`${rm}.go`, '');
       const { child, ended, says } = start(['-v', '--no-token'], { input: 'never stored', environment });
       await says(/proof-of-work of 32 bits: batches/);
-      rmSync(`${rm}.called`, { force: true });
+      for (const name of ['called', 'go']) rmSync(`${rm}.${name}`, { force: true });
       process.kill(-child.pid!, signal);
-      for (let tries = 0; tries < 300 && !existsSync(`${rm}.called`); tries++) await setTimeout(10);
+      for (let tries = 0; tries < 3000 && !existsSync(`${rm}.called`); tries++) await setTimeout(10);
       process.kill(-child.pid!, signal);
+      writeFileSync(`${rm}.go`, '');
       assert.equal((await ended).code, code);
     }
   });
@@ -357,7 +360,7 @@ test('pastec get: what had come of a burned paste when a signal ends it is kept,
     // Ctrl-C goes to each process of the group; what a supervisor sends goes to one alone.
     for (const [signal, isForAll] of [['SIGINT', true], ['SIGTERM', false]] as const) {
       const { child, ended } = start(['get', '--no-key', id], { input: '', environment: { TMPDIR: temporary } });
-      for (let tries = 0; tries < 300 && !hasCome(); tries++) await setTimeout(10);
+      for (let tries = 0; tries < 3000 && !hasCome(); tries++) await setTimeout(10);
       process.kill(isForAll ? -child.pid! : child.pid!, signal);
       const inTime = await Promise.race([ended, setTimeout(10_000, undefined, { ref: false })]);
       const { code, stderr } = inTime ?? assert.fail(`${signal} is not heard`);
@@ -432,7 +435,7 @@ test('pastec get: Ctrl-Z and fg in the middle of a transfer change nothing', asy
     shellTest.after(() => server.close());
     const url = `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
     const { child, ended } = clientOf(shellTest, url, shell).start(['get', 'a'.repeat(26)], { input: '' });
-    for (let tries = 0; tries < 500 && waiting.length === 0; tries++) await setTimeout(10);
+    for (let tries = 0; tries < 3000 && waiting.length === 0; tries++) await setTimeout(10);
     // Several times, since a shell does not always see its child stop before it is stopped itself.
     for (let time = 0; time < 5; time++) {
       process.kill(-child.pid!, 'SIGSTOP');

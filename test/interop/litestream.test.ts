@@ -23,10 +23,10 @@ import { execStartOf, UNITS_FOLDER } from '../support/unit-start.ts';
 const PATIENCE_MS = 30_000;
 
 async function until<Value>(
-  what: string, look: () => Value | undefined | false, more: () => string = () => '',
+  what: string, look: () => Value | undefined | false | Promise<Value | undefined | false>, more: () => string = () => '',
 ): Promise<Value> {
   for (const startMs = performance.now(); performance.now() - startMs < PATIENCE_MS; await pause(20)) {
-    const found = look();
+    const found = await look();
     if (found !== undefined && found !== false) return found;
   }
   throw new Error(`never happened: ${what}\n${more()}`);

@@ -46,8 +46,15 @@ async function startNginx(t: TestContext, site: Site, changes: Replacements = []
   return { ...nginx, said: () => nginx.said() + readFileSync(log, 'utf8') };
 }
 
+/** Waits for each of the old workers, since one of them would still go by what was read before. */
 function reloading(nginx: RunningProxy): () => Promise<void> {
-  return () => nginx.signal('SIGHUP', /worker process \d+ exited with code 0/);
+  const workers = (words: RegExp) => [...nginx.said().matchAll(words)].map(([, pid = '']) => pid);
+  return () => {
+    const ended = new Set(workers(/worker process (\d+) exited/g));
+    const old = workers(/start worker process (\d+)/g).filter((pid) => !ended.has(pid));
+    const all = old.map((pid) => `(?=[^]*worker process ${pid} exited with code 0)`);
+    return nginx.signal('SIGHUP', new RegExp(all.join('')));
+  };
 }
 
 test('nginx: as deployed, with client certificates of the service', async (t) => {

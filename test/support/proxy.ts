@@ -5,7 +5,7 @@ import assert from 'node:assert/strict';
 import { execFile, spawn } from 'node:child_process';
 import { EventEmitter, once } from 'node:events';
 import { readFileSync } from 'node:fs';
-import { createServer, type AddressInfo } from 'node:net';
+import { createServer } from 'node:net';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
 import { promisify } from 'node:util';
@@ -80,11 +80,24 @@ function makeServerCertificate(folder: string): void {
   }
 }
 
+let portsGiven = 0;
+
+/**
+ * Below the ports that the kernel gives to whoever asks for any one: nobody else gets them before they are used, or while
+ * what uses them is down. Twenty for each process, so that those of other test files are others.
+ */
 export async function freePorts(count: number): Promise<number[]> {
-  const servers = Array.from({ length: count }, () => createServer().listen(0, '127.0.0.1'));
-  await Promise.all(servers.map((server) => once(server, 'listening')));
-  const ports = servers.map((server) => (server.address() as AddressInfo).port);
-  await Promise.all(servers.map((server) => once(server.close(), 'close')));
+  const ports: number[] = [];
+  for (let tries = 0; ports.length < count; tries += 1) {
+    assert.ok(tries < 100, 'no port is free');
+    const port = 11_000 + (process.pid % 1000) * 20 + portsGiven % 20;
+    portsGiven += 1;
+    const server = createServer().listen(port, '127.0.0.1');
+    const isFree = await once(server, 'listening').then(() => true, () => false);
+    if (!isFree) continue;
+    await once(server.close(), 'close');
+    if (!ports.includes(port)) ports.push(port);
+  }
   return ports;
 }
 

@@ -27,7 +27,7 @@ test('check: one line for each thing, and nothing is changed', async (t) => {
   const before = readFileSync(databasePath);
   const { code, stdout, stderr } = await pasted(['check']);
   assert.deepEqual([code, stderr], [0, '']);
-  assert.deepEqual(stdout.replace(/[\d.]+ GiB/, 'N GiB').split('\n'), [
+  assert.deepEqual(stdout.replace(/[\d.]+ [KMGTP]iB are free/, 'N GiB are free').split('\n'), [
     'ok settings: can be used, and are not for production (NODE_ENV)',
     `ok folder: ${folder} is for its owner alone`,
     'ok files: pasted.db, pasted.db-lock: for one owner alone',
