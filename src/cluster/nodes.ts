@@ -152,9 +152,11 @@ export class Nodes implements Disposable {
     return promise;
   }
 
-  /** Makes this file of SQLite the database of all nodes. */
+  /** Makes this file of SQLite the database of a node that is alone: several at once did not take 80 MB (/db/load). */
   async load(file: Uint8Array): Promise<void> {
-    await this.#ask('/db/load?redirect', file, LOAD_MS, (answer) => answer, LOAD_MS);
+    const answer = await this.#askOne(this.#leader, '/boot', file, LOAD_MS, LOAD_MS);
+    const hint = 'restore to a node that is alone, and have the others join it then';
+    if (typeof answer === 'string') throw unavailable(`the nodes did not take the backup (${answer.trim()}): ${hint}`);
   }
 
   /** Requests that are under way, or come later, are given up after this long. */
@@ -175,7 +177,6 @@ export class Nodes implements Disposable {
   /** Asks until a node answers as the leader. `read` gives what it finds in an answer, or a text: why there is none. */
   async #ask<Found extends object>(
     path: string, body: Uint8Array, deadlineMs: number, read: (answer: Buffer) => Found | string,
-    silenceMs = SILENCE_MS,
   ): Promise<Found> {
     const endMs = this.#clock.monotonicMs() + deadlineMs;
     const reasons = new Map<string, string>();
@@ -187,7 +188,7 @@ export class Nodes implements Disposable {
       const isHopeless = asked.every((times) => times >= 2) && [...reasons.values()].every(hintFor);
       if (leftMs <= 0 || isHopeless) throw unavailable(told(reasons));
       // Waits longer after each silence, so that a slow node is not asked the same for ever.
-      const patienceMs = silenceMs * (1 + Math.floor(asked[node]! / silenceTimes));
+      const patienceMs = SILENCE_MS * (1 + Math.floor(asked[node]! / silenceTimes));
       // Without `redirect` a follower passes it on: the leader may be out of reach here, or have a name not known here.
       const wanted = asked.includes(0) ? path : path.replace(/[?&]redirect/, '');
       const answer = await this.#askOne(node, wanted, body, leftMs, patienceMs);
@@ -247,6 +248,8 @@ function placeIn(address: string): Place | undefined {
   return { host, port, name: `${host}:${port}` };
 }
 
+/** The ends of requests that may have been carried out. */
+const UNDECIDED = new RegExp(`: (?:${LATE}|${SILENT})|hang up|ECONNRESET|lost while|timeout`);
 const HINTS: readonly (readonly [RegExp, string])[] = [
   [/^401/, `set the user in ${SETTINGS.databasePath.name} and ${SETTINGS.clusterPassword.name}`],
   [/self-signed|unable to (get|verify)/, `set ${SETTINGS.clusterCaPath.name} to who signed their certificates`],
@@ -262,6 +265,7 @@ function hintFor(reason: string): string | undefined {
 function told(reasons: ReadonlyMap<string, string>): string {
   const all = Array.from(reasons, ([node, reason]) => `${node}: ${reason}`).join('; ');
   const hints = new Set([...reasons.values()].map(hintFor).filter((hint) => hint !== undefined));
+  if (UNDECIDED.test(all)) hints.add('if this was a change, it may have happened: look before you repeat it');
   return [`no node of the cluster answered as its leader (${all})`, ...hints].join('; ');
 }
 

@@ -19,8 +19,7 @@ export async function runCommandLine(terminal: Terminal): Promise<number> {
   const isTaken = (output: Output) => Promise.race([output.writeWhole(new Uint8Array()), stopped.promise]);
   try {
     const { command, given } = parseArguments(terminal.arguments);
-    const run = await command.load();
-    const code = (await run({ ...terminal, onStopSignal }, given)) ?? EXIT.success;
+    const code = (await (await command.load())({ ...terminal, onStopSignal }, given)) ?? EXIT.success;
     await isTaken(stdout);
     const reason = stdout.whyLost();
     if (reason !== undefined) throw new CommandError(`standard output did not take all that was printed (${reason})`);

@@ -19,7 +19,7 @@ import { randomBytes } from '../crypto/digest.ts';
 import { fingerprintSha1 } from '../crypto/presented.ts';
 import { hostOf } from '../http/engine/head.ts';
 import { statusOf } from '../pastes/identity.ts';
-import type { AuditEvent, Certificate, StoredAuthority } from '../store/store.ts';
+import { type AuditEvent, type Certificate, type StoredAuthority, StoreError } from '../store/store.ts';
 import { wholeNumber, wrongValue } from './arguments.ts';
 import { requireFree } from './database.ts';
 import { CommandError, UsageError } from './failures.ts';
@@ -59,6 +59,8 @@ function issuing(nameOption: '--name' | '--common-name', onlyFirst: boolean): Ru
         const isTaken = await terminal.stdout.writeWhole(bundle);
         if (!isTaken) throw new CommandError('standard output did not take all of the bundle');
       }).catch((error: unknown) => {
+        // Nodes that did not answer may have recorded it: then its key is nowhere else.
+        if (error instanceof StoreError && error.failure === 'unavailable') file?.keep();
         throw error instanceof NotFirstError ? new CommandError(ISSUED_BEFORE) : error;
       });
       file?.keep();
@@ -147,9 +149,8 @@ export const crl: Run = (terminal, { options }) => inSession(terminal, async ({ 
   const path = options.get('--out') ?? '-';
   if (path !== '-') requireFree(path, config.databasePath, 'replace');
   const { der, thisUpdate } = await revocationList.current();
-  const endsAt = thisUpdate + CRL_TTL_SECONDS;
-  const warning = `warning: the list ends at ${isoSeconds(endsAt)}, and none can be made: \`pasted check\` says why`;
-  if (endsAt - unixSeconds(terminal.clock) <= CRL_TTL_SECONDS / 2) terminal.stderr.write(`pasted: ${warning}\n`);
+  const isOverdue = unixSeconds(terminal.clock) - thisUpdate >= CRL_TTL_SECONDS / 2;
+  if (isOverdue) terminal.stderr.write('pasted: warning: no new list can be made, but is due: pasted check says why\n');
   const written = options.has('--der') ? der : Buffer.from(encodePem('X509 CRL', der));
   if (path === '-') terminal.stdout.write(written);
   else replaceFile(terminal, path, written);

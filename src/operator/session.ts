@@ -2,7 +2,7 @@
 // certificates; the operator's mark in the audit log. Below: files.
 
 import {
-  chmodSync, closeSync, ftruncateSync, linkSync, lstatSync, openSync, renameSync, rmSync, writeFileSync,
+  chmodSync, closeSync, fstatSync, ftruncateSync, linkSync, lstatSync, openSync, renameSync, rmSync, writeFileSync,
 } from 'node:fs';
 import { Authorities } from '../authority/authority.ts';
 import { RevocationList } from '../authority/revocation-list.ts';
@@ -126,7 +126,7 @@ export function createNewFile(terminal: Terminal, path: string, mode = OWNER_ONL
       writeFileSync(descriptor, bytes, { flush: true });
       syncFolderOf(path);
     }),
-    keep: (): void => void (isKept = true),
+    keep: (): void => void (isKept = fstatSync(descriptor).size > 0),
     [Symbol.dispose]: (): void => {
       closeSync(descriptor);
       // An error here would replace the error that ended the scope, and be taken for a bug.
@@ -202,7 +202,7 @@ export function attempt<Result>(path: string, work: () => Result, purpose: 'writ
 /** A CommandError for an error of the system or of node --permission; any other is an error of this program. */
 export function explained(error: unknown, path: string, purpose: 'written' | 'read' = 'written'): unknown {
   const code = codeOf(error);
-  if (!/^(?:E[A-Z0-9]+|ERR_ACCESS_DENIED)$/.test(code)) return error;
+  if (!/^(?:E[A-Z0-9]+|ERR_ACCESS_DENIED|ERR_FS_FILE_TOO_LARGE)$/.test(code)) return error;
   if (code === 'EEXIST') return new CommandError(`${path} exists already, and is not overwritten`);
   return new CommandError(`${path} cannot be ${purpose} (${reasonOf(error)})`);
 }

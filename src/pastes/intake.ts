@@ -271,8 +271,7 @@ export function newId(random: RandomBytes): string {
   let id = '';
   for (let bit = 0; bit < ID_BYTES * 8; bit += 5) {
     // The five bits are in one byte or across two.
-    const pair = (bytes[bit >> 3]! << 8) | (bytes[(bit >> 3) + 1] ?? 0);
-    id += BASE32[(pair >> (11 - (bit & 7))) & 31];
+    id += BASE32[(((bytes[bit >> 3]! << 8) | (bytes[(bit >> 3) + 1] ?? 0)) >> (11 - (bit & 7))) & 31];
   }
   return id;
 }

@@ -166,8 +166,7 @@ function prepareUpdate(db: Database) {
     const terms = isSame ? { ...update.terms, duplicates: null } : update.terms;
     const refused = content && admit({ ...content, owner }, content.size - before.size, terms);
     if (refused !== undefined) return unchanged(refused);
-    const orphanedContentIds = write(before, changes);
-    return { outcome: { refused: null, paste: changed(before, changes) }, orphanedContentIds };
+    return { outcome: { refused: null, paste: changed(before, changes) }, orphanedContentIds: write(before, changes) };
   };
 }
 

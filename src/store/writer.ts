@@ -290,8 +290,7 @@ export class Queue<Entry extends Queued> {
   /** What is sent next: one entry of the lane `alone`, or a batch without any; empty when nothing waits. */
   take(): Entry[] {
     const { prompt, bulk, alone } = this.#lanes;
-    const othersWait = prompt.length + bulk.length > 0;
-    this.#lastWasAlone = alone.length > 0 && !(this.#lastWasAlone && othersWait);
+    this.#lastWasAlone = alone.length > 0 && !(this.#lastWasAlone && prompt.length + bulk.length > 0);
     if (this.#lastWasAlone) return alone.splice(0, 1);
     const batch: Entry[] = [];
     for (const lane of [prompt, bulk]) batch.push(...takeFitting(lane, batch));

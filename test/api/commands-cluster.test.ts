@@ -133,7 +133,7 @@ test('commands beside a cluster: stopped, they leave no copy of its pastes', { s
   const { nodes } = await startNodes(t, { count: 1 });
   const { addresses } = await startFaultyNodes(t, [nodes[0]!.address], ({ path }) => {
     if (path.startsWith('/db/backup')) return { kind: 'dripping' };
-    return path.startsWith('/db/load') ? { kind: 'silent', isCarriedOut: false } : undefined;
+    return path === '/boot' ? { kind: 'silent', isCarriedOut: false } : undefined;
   });
   const { path, store: closed } = await openTestStore(t);
   await closed.close();

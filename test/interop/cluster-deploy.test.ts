@@ -10,6 +10,7 @@ import { test, type TestContext } from 'node:test';
 import { setTimeout as pause } from 'node:timers/promises';
 import { parseEnv } from 'node:util';
 import { builtMain } from '../support/built.ts';
+import { fill } from '../support/databases.ts';
 import { startMain } from '../support/main-process.ts';
 import { openssl } from '../support/pki.ts';
 import { isInstalled, run, temporaryFolder } from '../support/programs.ts';
@@ -40,28 +41,43 @@ function commandOf(unit: string, variables: Readonly<Record<string, string>>): s
   return line.replaceAll(/\$\{(\w+)\}/g, (_, name: string) => variables[name] ?? assert.fail(name)).split(' ');
 }
 
-/** Three nodes on loopback: each has ports of its own where a host would have an address of its own. */
-async function startNodes(t: TestContext, folder: string): Promise<string[]> {
+/** Three hosts on loopback: each has ports of its own where a host would have an address of its own. */
+async function threeHosts(t: TestContext, folder: string) {
   const ports = await freePorts(6);
   const peers = ports.slice(3).map((port) => `127.0.0.1:${port}`);
   const children: ChildProcess[] = [];
   t.after(async () => {
-    const ends = children.map((child) => (child.exitCode === null ? once(child, 'exit') : undefined));
-    for (const child of children) child.kill('SIGKILL');
+    const running = children.filter(({ exitCode, signalCode }) => exitCode === null && signalCode === null);
+    const ends = running.map((child) => once(child, 'exit'));
+    for (const child of running) child.kill('SIGKILL');
     await Promise.all(ends);
   });
-  for (const index of [0, 1, 2]) {
-    const variables = {
-      NODE_ID: String(index + 1), ADDRESS: '127.0.0.1', PEERS: peers.join(), CREDENTIALS_DIRECTORY: folder,
-      STATE_DIRECTORY: join(folder, `node-${index}`),
-    };
-    const words = commandOf(deployed('rqlited.service'), variables)
-      .map((word) => word.replace(/^127\.0\.0\.1:4001$/, `127.0.0.1:${ports[index]}`))
-      .map((word) => word.replace(/^127\.0\.0\.1:4002$/, peers[index]!));
-    assert.equal(words.shift(), '/usr/local/bin/rqlited');
-    children.push(spawn(rqlited()!, words, { stdio: 'ignore' }));
-  }
-  return ports.slice(0, 3).map((port) => `127.0.0.1:${port}`);
+  const unit = deployed('rqlited.service');
+  const [, NODES = ''] = /^Environment=NODES=(.*)$/m.exec(unit) ?? [];
+  return {
+    addresses: ports.slice(0, 3).map((port) => `127.0.0.1:${port}`),
+    peers,
+    /** Starts the node of that host, with these changes of its node.env. */
+    startNode: (index: number, changes: Words = {}): ChildProcess => {
+      const variables = {
+        NODES, NODE_ID: String(index + 1), ADDRESS: '127.0.0.1', PEERS: peers.join(), ...changes,
+        CREDENTIALS_DIRECTORY: folder, STATE_DIRECTORY: join(folder, `node-${index}`),
+      };
+      const words = commandOf(unit, variables)
+        .map((word) => word.replace(/^127\.0\.0\.1:4001$/, `127.0.0.1:${ports[index]}`))
+        .map((word) => word.replace(/^127\.0\.0\.1:4002$/, peers[index]!));
+      assert.equal(words.shift(), '/usr/local/bin/rqlited');
+      const child = spawn(rqlited()!, words, { stdio: 'ignore' });
+      children.push(child);
+      return child;
+    },
+  };
+}
+
+/** The settings that README.md puts into pasted.env, for these nodes. */
+function settingsFor(addresses: readonly string[], caPath: string): Words {
+  const [, settings = ''] = /```ini\n(.*?)```/s.exec(deployed('README.md')) ?? [];
+  return parseEnv(settings.replace('/etc/pasted/node/ca.crt', caPath).replace(/@.*/, `@${addresses.join()}`)) as Words;
 }
 
 test('cluster: the nodes of the unit and a service with the drop-in find each other, by TLS and a password', async (t) => {
@@ -69,13 +85,11 @@ test('cluster: the nodes of the unit and a service with the drop-in find each ot
   if (missing !== undefined) return t.skip(missing);
   const folder = temporaryFolder(t);
   makeCredentials(folder, 'hunter2');
-  const nodes = await startNodes(t, folder);
-  // The settings that README.md puts into pasted.env.
-  const [, settings = ''] = /```ini\n(.*?)```/s.exec(deployed('README.md')) ?? [];
+  const { addresses, startNode } = await threeHosts(t, folder);
+  for (const index of [0, 1, 2]) startNode(index);
   const caPath = join(folder, 'ca.crt');
   const environment = {
-    ...parseEnv(settings.replace('/etc/pasted/node/ca.crt', caPath).replace(/@.*/, `@${nodes.join()}`)) as Words,
-    SERVICE_DB_PASSWORD: 'hunter2', SERVICE_PORT: '0', SERVICE_POW_DIFFICULTY: '0',
+    ...settingsFor(addresses, caPath), SERVICE_DB_PASSWORD: 'hunter2', SERVICE_PORT: '0', SERVICE_POW_DIFFICULTY: '0',
   };
   const main = builtMain();
   const check = (changes: Words) => spawnSync(process.execPath, [main, 'check'], {
@@ -101,6 +115,51 @@ test('cluster: the nodes of the unit and a service with the drop-in find each ot
   assert.equal(await (await fetch(`${url}/${id}/raw`)).text(), 'kept on three disks');
   service.child.kill('SIGTERM');
   assert.equal(await service.ended, 0);
+});
+
+test('cluster: a backup is restored to a node alone, as its README says, and the nodes that join have it', async (t) => {
+  const missing = rqliteMissing();
+  if (missing !== undefined) return t.skip(missing);
+  const folder = temporaryFolder(t);
+  makeCredentials(folder, 'hunter2');
+  const backup = join(folder, 'backup.db');
+  const { length: count } = await fill(backup, 1);
+  const { addresses, peers, startNode } = await threeHosts(t, folder);
+  const environment = { ...settingsFor(addresses, join(folder, 'ca.crt')), SERVICE_DB_PASSWORD: 'hunter2' };
+  const pasted = (...words: string[]) => spawnSync(process.execPath, [builtMain(), ...words], {
+    cwd: folder, env: environment, encoding: 'utf8', timeout: PATIENCE_MS,
+  });
+  const first = startNode(0, { NODES: '1', PEERS: peers[0]! });
+  const restored = pasted('restore', backup);
+  assert.equal(restored.status, 0, restored.stderr);
+  for (const index of [1, 2]) startNode(index);
+  const ok = /^ok nodes/m;
+  for (const startMs = performance.now(); !ok.test(pasted('check').stdout); await pause(200)) {
+    assert.ok(performance.now() - startMs < PATIENCE_MS, pasted('check').stdout);
+  }
+  assert.match(pasted('check', '--full').stdout, /^ok integrity: .*^ok records: /ms);
+  const again = pasted('restore', backup);
+  assert.deepEqual([again.status, again.stderr.includes('have a database already')], [78, true]);
+  first.kill('SIGKILL');
+  await once(first, 'exit');
+  const stats = pasted('stats');
+  assert.match(stats.stdout, new RegExp(`^pastes +${count}$`, 'm'), stats.stderr);
+});
+
+test('cluster: several nodes without a database refuse a backup, and the refusal says what to do', async (t) => {
+  const missing = rqliteMissing();
+  if (missing !== undefined) return t.skip(missing);
+  const folder = temporaryFolder(t);
+  makeCredentials(folder, 'hunter2');
+  const backup = join(folder, 'backup.db');
+  await fill(backup, 1);
+  const { addresses, startNode } = await threeHosts(t, folder);
+  for (const index of [0, 1, 2]) startNode(index);
+  const env = { ...settingsFor(addresses, join(folder, 'ca.crt')), SERVICE_DB_PASSWORD: 'hunter2' };
+  const options = { cwd: folder, env, encoding: 'utf8', timeout: PATIENCE_MS } as const;
+  const { status, stderr } = spawnSync(process.execPath, [builtMain(), 'restore', backup], options);
+  assert.equal(status, 1);
+  assert.match(stderr, /the nodes did not take the backup \(503 not (?:single-node|leader)\): restore to a node that is alone, /);
 });
 
 test('cluster: unit and drop-in say why of what they set, and systemd has nothing to say against them', (t) => {

@@ -443,7 +443,7 @@ test('restore of a cluster: nodes that take the backup, and have nothing of it, 
   const folder = temporaryFolder(t);
   const backup = join(folder, 'backup.db');
   await fill(backup, 1);
-  behind.choose = ({ path }) => (path.startsWith('/db/load') ? saying() : undefined);
+  behind.choose = ({ path }) => (path === '/boot' ? saying() : undefined);
   const restoring = restoreCluster({ config, clock: RUNNING_CLOCK }, backup, temporaryFolder(t));
   await assert.rejects(restoring, isUnavailable(/: the nodes took the backup, and do not have it$/));
 });

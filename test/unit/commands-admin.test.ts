@@ -10,11 +10,13 @@ import { DatabaseSync } from 'node:sqlite';
 import { test } from 'node:test';
 import { Worker } from 'node:worker_threads';
 import { runCommandLine } from '../../src/operator/arguments.ts';
+import { RUNNING_CLOCK } from '../support/app.ts';
 import { insertCertificate, setRevoked } from '../support/certificates.ts';
 import { fakeTerminal } from '../support/fake-terminal.ts';
-import { CA_PASSWORD, openDesk } from '../support/operator.ts';
+import { startNode } from '../support/imitated-store.ts';
+import { CA_PASSWORD, openDesk, runHere } from '../support/operator.ts';
 import { isInstalled, run } from '../support/programs.ts';
-import { selectValue } from '../support/store.ts';
+import { selectValue, temporaryFolder } from '../support/store.ts';
 
 const certificateCount = (path: string) => selectValue(path, 'SELECT count(*) FROM certificates');
 const authorityCount = (path: string) => selectValue(path, 'SELECT count(*) FROM authority');
@@ -165,6 +167,23 @@ test('admin create: without the authority\'s password, or with a wrong one, it i
   assert.ok(!wrong.stderr.includes('wrong-canary'));
   assert.equal(existsSync(join(folder, 'admin.p12')), false);
   assert.deepEqual([certificateCount(databasePath), authorityCount(databasePath)], [0, 1]);
+});
+
+test('admin create: when nodes do not answer, a bundle whose certificate may be recorded stays, and no other', async (t) => {
+  const { behind, count, config: { databasePath } } = await startNode(t);
+  const folder = temporaryFolder(t);
+  const create = async (name: string) => {
+    const environment = { SERVICE_DB: databasePath, SERVICE_PKI_CA_PASSWORD: CA_PASSWORD };
+    const path = join(folder, name);
+    const { code, stderr } = await runHere(['admin', 'create', '--out', path], environment, { clock: RUNNING_CLOCK });
+    assert.equal(code, 1);
+    assert.match(stderr, /; if this was a change, it may have happened: look before you repeat it \(SERVICE_DB\)\n$/);
+    return existsSync(path);
+  };
+  behind.choose = ({ body }) => (body.includes('INSERT INTO authority') ? { kind: 'lost' } : undefined);
+  assert.deepEqual([await create('none.p12'), count('certificates')], [false, 0]);
+  behind.choose = ({ body }) => (body.includes('INSERT INTO certificates') ? { kind: 'unanswered' } : undefined);
+  assert.deepEqual([await create('only.p12'), count('certificates')], [true, 1]);
 });
 
 test('admin create: under an authority that is not valid it issues nothing, and says where to look', async (t) => {

@@ -115,8 +115,7 @@ export class ReplyWriter {
   write(request: Request, reply: Reply): void | Promise<void> {
     const { body, status } = reply;
     // RFC 9110 section 6.4.1.
-    const hasNoContent = request.method === 'HEAD' || status === 204 || status === 304;
-    if (isOver(request) || hasNoContent) {
+    if (isOver(request) || request.method === 'HEAD' || status === 204 || status === 304) {
       if (body instanceof StreamedBody) body.close();
       if (isOver(request)) return undefined;
       this.#writeHead(request, reply, body instanceof StreamedBody ? body.bytes : wholeBody(body).length);
