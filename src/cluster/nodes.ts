@@ -31,7 +31,6 @@ const SILENCE_MS = 2000;
 const COPY_SILENCE_MS = 60_000;
 const LOAD_MS = 600_000;
 
-/** The pause before a node is asked again. */
 const PAUSE_MS = 50;
 /** For this long, nodes that answer are asked before one that was silent: by then they know a new leader, if any. */
 const OTHERS_MS = 2000;
@@ -39,7 +38,7 @@ const OTHERS_MS = 2000;
 /** Far more than 8 chunks of content, which come in hexadecimal, or a list of a hundred thousand certificates. */
 const MAX_ANSWER_BYTES = 128 * MIB;
 
-const [LATE, SILENT] = ['no answer in time', 'silent'];
+const [LATE, SILENT, STRANGE] = ['no answer in time', 'silent', 'not what a node answers'];
 
 /** Errors of `guards`, and of SQLite when the leader's disk is full. What failed with FULL is never asked for again. */
 export const STALE = 'stale';
@@ -54,7 +53,6 @@ export class Nodes implements Disposable {
   readonly #options: readonly Place[];
   readonly #request: typeof httpRequest;
   readonly #agent: HttpAgent;
-  /** The node that answered last. */
   #leader = 0;
   /** The newest claim that this host has seen. */
   #seen = 0;
@@ -152,11 +150,11 @@ export class Nodes implements Disposable {
     return promise;
   }
 
-  /** Makes this file of SQLite the database of a node that is alone: several at once did not take 80 MB (/db/load). */
+  /** Makes this file of SQLite the database of a node that is alone. By /db/load, three nodes did not take 80 MB. */
   async load(file: Uint8Array): Promise<void> {
     const answer = await this.#askOne(this.#leader, '/boot', file, LOAD_MS, LOAD_MS);
-    const hint = 'restore to a node that is alone, and have the others join it then';
-    if (typeof answer === 'string') throw unavailable(`the nodes did not take the backup (${answer.trim()}): ${hint}`);
+    const hint = 'only a node that is alone does, which the others join then';
+    if (typeof answer === 'string') throw unavailable(`no node took the backup (${partOf(answer)}): ${hint}`);
   }
 
   /** Requests that are under way, or come later, are given up after this long. */
@@ -200,8 +198,8 @@ export class Nodes implements Disposable {
       const { name } = this.#options[node]!;
       // An earlier reason says more than that time ran out.
       if (found === LATE && reasons.has(name)) continue;
-      // Only a part, as the text may not be that of a node.
-      reasons.set(name, found.replaceAll(/[\s\p{Cc}]+/gu, ' ').trim().slice(0, 160));
+      // What comes later does not decide whether a change has happened.
+      if (!UNDECIDED.test(reasons.get(name) ?? '')) reasons.set(name, partOf(found));
       asked[node]! += found === SILENT ? silenceTimes : 1;
       const leader = placeIn(/^301 (\S+)/.exec(found)?.[1] ?? '')?.name;
       const named = this.#options.findIndex(({ name }) => name === leader);
@@ -249,13 +247,17 @@ function placeIn(address: string): Place | undefined {
 }
 
 /** The ends of requests that may have been carried out. */
-const UNDECIDED = new RegExp(`: (?:${LATE}|${SILENT})|hang up|ECONNRESET|lost while|timeout`);
+const UNDECIDED = new RegExp(`^(?:${LATE}|${SILENT}|${STRANGE})|hang up|ECONNRESET|aborted|too long|lost while`);
+const LOOK = 'if this was a change, it may have happened: look before you repeat it';
 const HINTS: readonly (readonly [RegExp, string])[] = [
   [/^401/, `set the user in ${SETTINGS.databasePath.name} and ${SETTINGS.clusterPassword.name}`],
   [/self-signed|unable to (get|verify)/, `set ${SETTINGS.clusterCaPath.name} to who signed their certificates`],
   [/wrong version number/, 'they speak HTTP: write rqlite:// without s'],
   [/HTTPS server/, 'write rqlites://'],
 ];
+
+/** On one line, and not all of it, as the text may not be that of a node. */
+const partOf = (answer: string): string => answer.replaceAll(/[\s\p{Cc}]+/gu, ' ').trim().slice(0, 160);
 
 function hintFor(reason: string): string | undefined {
   return HINTS.find(([pattern]) => pattern.test(reason))?.[1];
@@ -264,8 +266,7 @@ function hintFor(reason: string): string | undefined {
 /** Why there is no answer: the last reason from each node, and hints what to change. */
 function told(reasons: ReadonlyMap<string, string>): string {
   const all = Array.from(reasons, ([node, reason]) => `${node}: ${reason}`).join('; ');
-  const hints = new Set([...reasons.values()].map(hintFor).filter((hint) => hint !== undefined));
-  if (UNDECIDED.test(all)) hints.add('if this was a change, it may have happened: look before you repeat it');
+  const hints = new Set([...reasons.values()].flatMap((one) => (UNDECIDED.test(one) ? LOOK : hintFor(one)) ?? []));
   return [`no node of the cluster answered as its leader (${all})`, ...hints].join('; ');
 }
 
@@ -280,7 +281,7 @@ function resultsIn(body: Buffer, count: number): readonly Result[] | string {
   } catch {
     // The answer was cut, or comes from something between.
   }
-  return 'not what a node answers';
+  return STRANGE;
 }
 
 export function onlyRow(rows: readonly (readonly unknown[])[] | undefined): readonly unknown[] {

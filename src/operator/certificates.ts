@@ -59,9 +59,10 @@ function issuing(nameOption: '--name' | '--common-name', onlyFirst: boolean): Ru
         const isTaken = await terminal.stdout.writeWhole(bundle);
         if (!isTaken) throw new CommandError('standard output did not take all of the bundle');
       }).catch((error: unknown) => {
+        if (error instanceof NotFirstError) throw new CommandError(ISSUED_BEFORE);
+        if (!(error instanceof StoreError && error.failure === 'unavailable' && file?.keep())) throw error;
         // Nodes that did not answer may have recorded it: then its key is nowhere else.
-        if (error instanceof StoreError && error.failure === 'unavailable') file?.keep();
-        throw error instanceof NotFirstError ? new CommandError(ISSUED_BEFORE) : error;
+        throw new CommandError(`${error.message}; ${path} stays: see whether its certificate is in pasted pki list`);
       });
       file?.keep();
       const { serial, fingerprint, expiresAt, isAdmin } = issued;
@@ -150,7 +151,7 @@ export const crl: Run = (terminal, { options }) => inSession(terminal, async ({ 
   if (path !== '-') requireFree(path, config.databasePath, 'replace');
   const { der, thisUpdate } = await revocationList.current();
   const isOverdue = unixSeconds(terminal.clock) - thisUpdate >= CRL_TTL_SECONDS / 2;
-  if (isOverdue) terminal.stderr.write('pasted: warning: no new list can be made, but is due: pasted check says why\n');
+  if (isOverdue) terminal.stderr.write('pasted: warning: a new list is due, but cannot be made: see pasted check\n');
   const written = options.has('--der') ? der : Buffer.from(encodePem('X509 CRL', der));
   if (path === '-') terminal.stdout.write(written);
   else replaceFile(terminal, path, written);

@@ -304,11 +304,9 @@ async function checkAuthorityKey(config: Config, authority: StoredAuthority): Pr
 function checkCrl({ thisUpdate }: StoredCrl, nowSeconds: number): Finding {
   const name = 'revocation list';
   const nextUpdate = thisUpdate + CRL_TTL_SECONDS;
-  const early = `the last one begins at ${isoSeconds(thisUpdate)}: proxies need a new one, pasted pki crl`;
-  if (thisUpdate > nowSeconds) return warn(name, early);
+  if (thisUpdate > nowSeconds) return warn(name, `begins at ${isoSeconds(thisUpdate)}: get a new one, pasted pki crl`);
   if (nextUpdate > nowSeconds) return ok(name, `good until ${isoSeconds(nextUpdate)}; a proxy has a copy of its own`);
-  const since = `the last one ran out at ${isoSeconds(nextUpdate)}`;
-  return warn(name, `${since}: a proxy that checks it refuses every certificate, until it is given a new one`);
+  return warn(name, `ran out at ${isoSeconds(nextUpdate)}: a proxy that has it refuses every certificate`);
 }
 
 type Asked = ProbeTarget & { readonly name: string };

@@ -126,7 +126,7 @@ export function createNewFile(terminal: Terminal, path: string, mode = OWNER_ONL
       writeFileSync(descriptor, bytes, { flush: true });
       syncFolderOf(path);
     }),
-    keep: (): void => void (isKept = fstatSync(descriptor).size > 0),
+    keep: (): boolean => (isKept = orUndefined(() => fstatSync(descriptor).size) !== 0),
     [Symbol.dispose]: (): void => {
       closeSync(descriptor);
       // An error here would replace the error that ended the scope, and be taken for a bug.

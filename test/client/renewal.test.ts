@@ -246,7 +246,7 @@ test('pastec status: asks to renew from 30 days before the end, and to register 
 
 test('pastec: says what to do where a proxy refuses the certificate, and only where that is what the words say', async (t) => {
   const client = await registered(t);
-  const refused = /^  the certificate is refused: .*, or the server's list of those has: ask .*: pastec register --force, none: move \S+ away$/m;
+  const refused = /^  the certificate is refused, as if .* list is old: ask .*: pastec register --force, none: move \S+ away$/m;
   const tls = 'OpenSSL SSL_read: OpenSSL/3.0.19: error:0A000415:SSL routines::';
   writeFileSync(join(client.folder, 'page'), '<html><head><title>400 The SSL certificate error</title></head></html>');
   const answers: readonly (readonly [lines: string, code: number, hint: RegExp])[] = [

@@ -83,8 +83,8 @@ function makeServerCertificate(folder: string): void {
 let portsGiven = 0;
 
 /**
- * Below the ports that the kernel gives to whoever asks for any one: nobody else gets them before they are used, or while
- * what uses them is down. Twenty for each process, so that those of other test files are others.
+ * Below the ports that the kernel gives to whoever asks for any one: it gives these to nobody before they are used, or
+ * while what uses them is down. Twenty for each process, so that other test files get others.
  */
 export async function freePorts(count: number): Promise<number[]> {
   const ports: number[] = [];

@@ -274,7 +274,7 @@ test('pki crl: from half of its life on, a list that could not be made anew is g
   for (const password of ['wrong', '']) {
     const { code, stdout, stderr } = await give(password);
     assert.deepEqual([code, stdout], [0, first]);
-    assert.match(stderr, /^pasted: warning: no new list can be made, but is due: pasted check says why\n$/);
+    assert.match(stderr, /^pasted: warning: a new list is due, but cannot be made: see pasted check\n$/);
   }
   const renewed = await give();
   assert.deepEqual([renewed.code, renewed.stderr], [0, '']);
