@@ -13,8 +13,9 @@ import {
 import { enumerated, explicit, integer, OIDS, seq, time } from './der.ts';
 import { type Authority, ECDSA_WITH, signed } from './keys.ts';
 
-/** From thisUpdate to nextUpdate, after which verifiers refuse every client. */
+/** From thisUpdate to nextUpdate, after which verifiers refuse every client; a new list is due at half of it. */
 export const CRL_TTL_SECONDS = 7 * DAY_SECONDS;
+export const CRL_DUE_SECONDS = CRL_TTL_SECONDS / 2;
 
 /** Entries encoded in one turn of the event loop: about 2 ms, so that a list of any length holds nothing else up. */
 const ENTRIES_A_TURN = 200;
@@ -40,7 +41,7 @@ export class RevocationList {
   async current(): Promise<StoredCrl> {
     // Wait for a list that is being made, then check it: it may lack what was revoked since its making began.
     await this.#making?.catch(() => {});
-    const found = await this.#findYounger(CRL_TTL_SECONDS / 2);
+    const found = await this.#findYounger(CRL_DUE_SECONDS);
     if (found !== undefined) return found;
     this.#making ??= this.#make().finally(() => (this.#making = undefined));
     try {

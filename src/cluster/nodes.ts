@@ -30,7 +30,6 @@ const SILENCE_MS = 2000;
 /** A node makes a whole copy before it sends the first byte, and takes in a whole file before it answers. */
 const COPY_SILENCE_MS = 60_000;
 const LOAD_MS = 600_000;
-
 const PAUSE_MS = 50;
 /** For this long, nodes that answer are asked before one that was silent: by then they know a new leader, if any. */
 const OTHERS_MS = 2000;

@@ -64,7 +64,7 @@ export async function restoreCluster(
 ) {
   using nodes = new Nodes(config, clock);
   const { tables } = await findMarks(nodes);
-  if (tables > 0) throw new DatabaseRefusedError('the nodes have a database already: restore into nodes without one');
+  if (tables > 0) throw new DatabaseRefusedError('the nodes have a database already: restore into a node without one');
   const [path, copy] = [join(folder, 'pasted.db'), join(folder, 'copy.db')];
   const restored = await restoreDatabase({ path, backup, moment: '' });
   // The copy is without a log beside it; nodes refuse a database with one.

@@ -10,7 +10,7 @@ import {
 } from '../authority/issuing.ts';
 import { encodePem, generateKeyPair, lockPrivateKey, privateKeyPem, unlockPrivateKey } from '../authority/keys.ts';
 import { type BundleProfile, isBundlePassword, makeBundle, MAX_PASSWORD_LENGTH } from '../authority/pkcs12.ts';
-import { CRL_TTL_SECONDS } from '../authority/revocation-list.ts';
+import { CRL_DUE_SECONDS } from '../authority/revocation-list.ts';
 import { SETTINGS } from '../config/settings.ts';
 import type { Caller } from '../core/callers.ts';
 import { Refusal } from '../core/refusals.ts';
@@ -34,7 +34,6 @@ const ISSUED_BEFORE = 'certificates have been issued already, and the first of t
 
 /** Issues the first certificate ever, or none. */
 export const create = issuing('--name', true);
-
 export const issue = issuing('--common-name', false);
 
 function issuing(nameOption: '--name' | '--common-name', onlyFirst: boolean): Run {
@@ -150,8 +149,8 @@ export const crl: Run = (terminal, { options }) => inSession(terminal, async ({ 
   const path = options.get('--out') ?? '-';
   if (path !== '-') requireFree(path, config.databasePath, 'replace');
   const { der, thisUpdate } = await revocationList.current();
-  const isOverdue = unixSeconds(terminal.clock) - thisUpdate >= CRL_TTL_SECONDS / 2;
-  if (isOverdue) terminal.stderr.write('pasted: warning: a new list is due, but cannot be made: see pasted check\n');
+  const isDue = unixSeconds(terminal.clock) - thisUpdate >= CRL_DUE_SECONDS;
+  if (isDue) terminal.stderr.write('pasted: warning: a new list is due, but cannot be made: see pasted check\n');
   const written = options.has('--der') ? der : Buffer.from(encodePem('X509 CRL', der));
   if (path === '-') terminal.stdout.write(written);
   else replaceFile(terminal, path, written);

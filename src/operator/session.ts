@@ -126,6 +126,7 @@ export function createNewFile(terminal: Terminal, path: string, mode = OWNER_ONL
       writeFileSync(descriptor, bytes, { flush: true });
       syncFolderOf(path);
     }),
+    /** The file stays unless it is empty, which it says. */
     keep: (): boolean => (isKept = orUndefined(() => fstatSync(descriptor).size) !== 0),
     [Symbol.dispose]: (): void => {
       closeSync(descriptor);

@@ -117,27 +117,32 @@ test('cluster: the nodes of the unit and a service with the drop-in find each ot
   assert.equal(await service.ended, 0);
 });
 
-async function untilEmptyNodesLead(pasted: (command: string) => { stderr: string }): Promise<void> {
-  for (const startMs = performance.now(); !pasted('stats').stderr.includes('the nodes have no database'); await pause(200)) {
-    assert.ok(performance.now() - startMs < PATIENCE_MS, pasted('stats').stderr);
-  }
+/** A backup, three hosts whose nodes are not started, and commands beside them. */
+async function beforeRestore(t: TestContext) {
+  const folder = temporaryFolder(t);
+  makeCredentials(folder, 'hunter2');
+  const backup = join(folder, 'backup.db');
+  const { length: count } = await fill(backup, 1);
+  const hosts = await threeHosts(t, folder);
+  const env = { ...settingsFor(hosts.addresses, join(folder, 'ca.crt')), SERVICE_DB_PASSWORD: 'hunter2' };
+  const pasted = (...words: string[]) => spawnSync(process.execPath, [builtMain(), ...words], {
+    cwd: folder, env, encoding: 'utf8', timeout: PATIENCE_MS,
+  });
+  const untilEmptyNodesLead = async (): Promise<void> => {
+    for (const startMs = performance.now(); !pasted('stats').stderr.includes('the nodes have no database'); await pause(200)) {
+      assert.ok(performance.now() - startMs < PATIENCE_MS, pasted('stats').stderr);
+    }
+  };
+  return { ...hosts, folder, backup, count, pasted, untilEmptyNodesLead };
 }
 
 test('cluster: a backup is restored to a node alone, as its README says, and the nodes that join have it', async (t) => {
   const missing = rqliteMissing();
   if (missing !== undefined) return t.skip(missing);
   if (!isInstalled(t, 'curl')) return;
-  const folder = temporaryFolder(t);
-  makeCredentials(folder, 'hunter2');
-  const backup = join(folder, 'backup.db');
-  const { length: count } = await fill(backup, 1);
-  const { addresses, peers, startNode } = await threeHosts(t, folder);
-  const environment = { ...settingsFor(addresses, join(folder, 'ca.crt')), SERVICE_DB_PASSWORD: 'hunter2' };
-  const pasted = (...words: string[]) => spawnSync(process.execPath, [builtMain(), ...words], {
-    cwd: folder, env: environment, encoding: 'utf8', timeout: PATIENCE_MS,
-  });
+  const { folder, backup, count, addresses, peers, startNode, pasted, untilEmptyNodesLead } = await beforeRestore(t);
   const first = startNode(0, { NODES: '1', PEERS: peers[0]! });
-  await untilEmptyNodesLead(pasted);
+  await untilEmptyNodesLead();
   const restored = pasted('restore', backup);
   assert.equal(restored.status, 0, restored.stderr);
   for (const index of [1, 2]) startNode(index);
@@ -162,17 +167,9 @@ test('cluster: a backup is restored to a node alone, as its README says, and the
 test('cluster: several nodes without a database refuse a backup, and the refusal says what to do', async (t) => {
   const missing = rqliteMissing();
   if (missing !== undefined) return t.skip(missing);
-  const folder = temporaryFolder(t);
-  makeCredentials(folder, 'hunter2');
-  const backup = join(folder, 'backup.db');
-  await fill(backup, 1);
-  const { addresses, startNode } = await threeHosts(t, folder);
+  const { backup, startNode, pasted, untilEmptyNodesLead } = await beforeRestore(t);
   for (const index of [0, 1, 2]) startNode(index);
-  const env = { ...settingsFor(addresses, join(folder, 'ca.crt')), SERVICE_DB_PASSWORD: 'hunter2' };
-  const pasted = (...words: string[]) => spawnSync(process.execPath, [builtMain(), ...words], {
-    cwd: folder, env, encoding: 'utf8', timeout: PATIENCE_MS,
-  });
-  await untilEmptyNodesLead(pasted);
+  await untilEmptyNodesLead();
   const { status, stderr } = pasted('restore', backup);
   assert.equal(status, 1);
   assert.match(stderr, /no node took the backup \(503 not (?:single-node|leader)\): only a node that is alone does, /);

@@ -11,7 +11,7 @@ import { test } from 'node:test';
 import { DAY_SECONDS } from '../../src/core/time.ts';
 import { runCommandLine } from '../../src/operator/arguments.ts';
 import { CommandError } from '../../src/operator/failures.ts';
-import { createNewFile } from '../../src/operator/session.ts';
+import { createNewFile, explained } from '../../src/operator/session.ts';
 import { insertCertificate, setRevoked } from '../support/certificates.ts';
 import { movableClock } from '../support/clock.ts';
 import { fakeTerminal } from '../support/fake-terminal.ts';
@@ -293,6 +293,13 @@ test('pki crl --out: a file that cannot be written is 1, and leaves nothing besi
     assert.deepEqual([code, stderr], [1, `pasted: ${path} ${reason}\n`]);
   }
   assert.deepEqual(readdirSync(folder).sort(), ['admin.p12', 'pasted.db', 'pasted.db-lock']);
+});
+
+test('a file that node cannot read for its size is the operator\'s matter, and any other error a bug', () => {
+  const of = (code: string) => explained(Object.assign(new RangeError('File size is greater than 2 GiB'), { code }), 'place');
+  const { message } = of('ERR_FS_FILE_TOO_LARGE') as CommandError;
+  assert.deepEqual([of('ERR_FS_FILE_TOO_LARGE') instanceof CommandError, message], [true, 'place cannot be written (ERR_FS_FILE_TOO_LARGE)']);
+  assert.equal(of('ERR_OUT_OF_RANGE') instanceof CommandError, false);
 });
 
 test('pki crl --out: a pipe, a device or a link is not replaced by a file', async (t) => {
